@@ -1,0 +1,47 @@
+# Every target sets up what it needs. A fresh machine needs Python 3.11 or newer, and make.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock clean
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY) ## Translate a sample cluster's dump and show what changes
+	$(BIN)/replant translate -f examples/cluster.yaml -o diff
+
+test: $(READY) ## Run the tests
+	$(BIN)/python -m pytest
+
+check: $(READY) ## Check format, lint, types and layers
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Format the code and mend what the linter can
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: $(READY) ## Measure speed and memory, as ratios against a floor
+	$(BIN)/python -m benchmarks.translate
+
+lock: $(READY) ## Pin the newest versions of all dependencies
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --universal --generate-hashes --no-header --no-annotate --upgrade \
+	  --python-version 3.11 pyproject.toml --group dev --output-file requirements.lock
+
+clean: ## Remove everything that make has made
+	rm -rf $(VENV) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Replant needs Python 3.11 or newer; say which with make PYTHON=python3.12" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

@@ -1,0 +1,43 @@
+"""What a command says on standard error while its results go to standard output."""
+
+from __future__ import annotations
+
+import click
+
+from replant.errors import printable
+
+SHOWN = 20
+"""So many lines of one sort are shown; then they are counted."""
+
+
+class Report:
+    """Collects lines by sort and shows the first of each; ``finish`` counts the rest."""
+
+    def __init__(self, *, verbose: bool) -> None:
+        self._verbose = verbose
+        self._said: dict[str, int] = {}
+
+    def problem(self, message: object) -> None:
+        """Something was not done; the command will fail."""
+        self._say("error", message)
+
+    def note(self, message: object) -> None:
+        """Something was done that a person should know of."""
+        self._say("note", message)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there was a problem."""
+        return "error" in self._said
+
+    def finish(self, summary: str) -> None:
+        """Say what was not shown, and the summary."""
+        for sort, count in self._said.items():
+            if count > SHOWN and not self._verbose:
+                click.echo(f"{sort}: {count - SHOWN} more like these (--verbose)", err=True)
+        click.echo(summary, err=True)
+
+    def _say(self, sort: str, message: object) -> None:
+        count = self._said[sort] = self._said.get(sort, 0) + 1
+        if self._verbose or count <= SHOWN:
+            click.echo(f"{sort}: {printable(str(message))}", err=True)

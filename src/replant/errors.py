@@ -1,0 +1,68 @@
+"""The one error tree.
+
+::
+
+    ReplantError
+    ├── Retryable            the same call may succeed later
+    └── Final                the same call will fail again
+        ├── TranslationError an object that has no equivalent on the other side
+        └── InputError       a file or document that cannot be read, parsed or accepted
+
+Whoever catches an error decides by type whether to try again; the message is made for a person
+and says what, where and why.
+"""
+
+from __future__ import annotations
+
+_SHOWN = 80
+
+
+class ReplantError(Exception):
+    """Anything that Replant itself reports."""
+
+
+class Retryable(ReplantError):
+    """The same call may succeed later."""
+
+
+class Final(ReplantError):
+    """The same call will fail again until something else changes."""
+
+
+class TranslationError(Final):
+    """An object that cannot be translated: which one, which field of it, and why."""
+
+    def __init__(self, reason: str, *, obj: str, field: str = "") -> None:
+        self.reason = reason
+        self.object = obj
+        self.field = field
+        super().__init__(reason, obj, field)
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.object, self.field, self.reason) if part)
+
+
+class InputError(Final):
+    """A file, or one document of it, that cannot be read, parsed or accepted."""
+
+    def __init__(self, reason: str, *, source: str, document: int | None = None) -> None:
+        self.reason = reason
+        self.source = source
+        self.document = document
+        super().__init__(reason, source, document)
+
+    def __str__(self) -> str:
+        where = self.source if self.document is None else f"{self.source}, document {self.document}"
+        return f"{where}: {self.reason}"
+
+
+def printable(text: str) -> str:
+    """``text`` on one line, its control characters escaped: safe for a terminal or a log."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+def shown(text: str) -> str:
+    """A value from somewhere else as a message may quote it: printable and short."""
+    return printable(text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…")

@@ -1,0 +1,115 @@
+"""Documents of a source, whatever they are written in, as objects with the text they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from replant.errors import InputError
+from replant.manifests import jsontext, yamltext
+from replant.manifests.sources import Source
+
+
+class Format(StrEnum):
+    """How a document is written."""
+
+    JSON = "json"
+    YAML = "yaml"
+
+
+class Item:
+    """One object. It is built up when asked for, and its text is kept to be passed on as it was."""
+
+    __slots__ = ("_value", "raw", "text")
+
+    def __init__(
+        self, raw: jsontext.Slice | None = None, text: str | None = None, value: Any = None
+    ) -> None:
+        self.raw = raw
+        self.text = text
+        self._value = value
+
+    def value(self) -> Any:
+        """The object; ValueError says why it cannot be built up."""
+        if self._value is None and self.raw is not None:
+            return jsontext.decode(self.raw)
+        return self._value
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a source: an object, or a list of objects."""
+
+    source: str
+    number: int
+    format: Format
+    items: list[Item]
+    head: dict[str, Any] | None = None
+    """What a list says of itself; None where the document is one object."""
+    whole: Item | None = None
+    """The list as it was written, where that can be passed on."""
+
+
+def documents(source: Source) -> Iterator[Document | InputError]:
+    """The documents of a source, each, or what is wrong with it, in their order."""
+    if jsontext.looks_like(source.data) and b"\n---" not in source.data:
+        yield from _json_documents(source)
+    else:
+        yield from _yaml_documents(source)
+
+
+def _json_documents(source: Source) -> Iterator[Document | InputError]:
+    for outline in jsontext.outlines(source.data, source.name):
+        if isinstance(outline, jsontext.Outline):
+            yield _json_document(source, outline)
+        elif outline.document == 1 and source.name.endswith((".yaml", ".yml")):
+            # YAML may start with a brace too.
+            yield from _yaml_documents(source)
+            return
+        else:
+            yield outline
+
+
+def _json_document(source: Source, outline: jsontext.Outline) -> Document | InputError:
+    number, fields = outline.number, outline.fields
+    try:
+        kind = jsontext.decode(fields["kind"]) if "kind" in fields else ""
+        if not _is_list(kind, fields):
+            return Document(source.name, number, Format.JSON, [Item(raw=outline.text)])
+        items = [Item(raw) for raw in jsontext.items(fields["items"])]
+        head = {key: jsontext.decode(raw) for key, raw in fields.items() if key != "items"}
+    except ValueError as error:
+        return InputError(str(error), source=source.name, document=number)
+    return Document(source.name, number, Format.JSON, items, head)
+
+
+def _yaml_documents(source: Source) -> Iterator[Document | InputError]:
+    for number, text in enumerate(yamltext.split(source.data.decode()), start=1):
+        try:
+            value = yamltext.load(text)
+        except ValueError as error:
+            yield InputError(str(error), source=source.name, document=number)
+            continue
+        if value is None:
+            continue
+        if not isinstance(value, dict):
+            reason = "is YAML, but not an object"
+            yield InputError(reason, source=source.name, document=number)
+            continue
+        yield _yaml_document(source, number, text, value)
+
+
+def _yaml_document(source: Source, number: int, text: str, value: dict[str, Any]) -> Document:
+    whole = Item(text=text, value=value)
+    items = value.get("items")
+    if not _is_list(value.get("kind"), value) or not isinstance(items, list | None):
+        return Document(source.name, number, Format.YAML, [whole])
+    head = {key: item for key, item in value.items() if key != "items"}
+    inner = [Item(value=item) for item in items or ()]
+    return Document(source.name, number, Format.YAML, inner, head, whole)
+
+
+def _is_list(kind: object, fields: dict[str, Any]) -> bool:
+    return isinstance(kind, str) and kind.endswith("List") and "items" in fields

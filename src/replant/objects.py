@@ -1,0 +1,47 @@
+"""Names of kinds and fields, and small accessors. The objects themselves stay plain dicts.
+
+Nothing here decides anything; what every package needs to call by one name lives here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replant.errors import shown
+
+Object = dict[str, Any]
+"""A Kubernetes object, or a part of one, as JSON gives it."""
+
+PERSISTENT_VOLUME = "PersistentVolume"
+PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+STORAGE_CLASS = "StorageClass"
+
+POD_SPEC_PATHS: dict[str, tuple[str, ...]] = {
+    "Pod": ("spec",),
+    "PodTemplate": ("template", "spec"),
+    "Deployment": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+    "DaemonSet": ("spec", "template", "spec"),
+    "ReplicaSet": ("spec", "template", "spec"),
+    "ReplicationController": ("spec", "template", "spec"),
+    "Job": ("spec", "template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+"""Where each kind that makes pods keeps the pod's spec."""
+
+
+def name_of(obj: object, kind: str = "") -> str:
+    """What a person calls ``obj``: ``Kind namespace/name``, as far as it can be told."""
+    if not isinstance(obj, dict):
+        return f"{kind or 'object'} (unnamed)"
+    said_kind = obj.get("kind")
+    label = shown(said_kind) if isinstance(said_kind, str) and said_kind else kind or "object"
+    # A pod's volume has its name where an object has its metadata.
+    metadata = obj.get("metadata", obj)
+    if not isinstance(metadata, dict):
+        return f"{label} (unnamed)"
+    name, namespace = metadata.get("name"), metadata.get("namespace")
+    called = shown(name) if isinstance(name, str) and name else "(unnamed)"
+    if isinstance(namespace, str) and namespace:
+        called = f"{shown(namespace)}/{called}"
+    return f"{label} {called}"

@@ -1,0 +1,68 @@
+"""The answers of Kubernetes' own translator, and those wanted where it crashes."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replant import translate
+from replant.errors import TranslationError
+from tests.translate.comparing import typed
+
+FOLDER = Path(__file__).parent / "vectors"
+VECTORS = [
+    json.loads(line)
+    for file in ("translate.jsonl", "beyond-reference.jsonl")
+    for line in (FOLDER / file).read_text().splitlines()
+]
+
+
+def ask(request: dict[str, Any]) -> Any:
+    match request["op"]:
+        case "pvToCSI":
+            return translate.pv_to_csi(request["pv"])
+        case "pvToInTree":
+            return translate.pv_to_in_tree(request["pv"])
+        case "inlineToCSI":
+            return translate.inline_to_csi(request["volume"], request["podNamespace"])
+        case "storageClassToCSI":
+            return translate.storage_class_to_csi(request["plugin"], request["storageClass"])
+        case "repairHandle":
+            handle = (request["driver"], request["handle"], request["nodeID"])
+            return translate.repair_volume_handle(*handle)
+        case other:
+            raise AssertionError(f"unknown operation {other}")
+
+
+def ids(vectors: list[dict[str, Any]]) -> list[str]:
+    return [vector["id"] for vector in vectors]
+
+
+ANSWERED = [vector for vector in VECTORS if "expect" in vector]
+REFUSED = [vector for vector in VECTORS if "error" in vector]
+
+
+def test_all_vectors_are_there() -> None:
+    assert (len(ANSWERED), len(REFUSED)) == (1354, 154)
+
+
+@pytest.mark.parametrize("vector", ANSWERED, ids=ids(ANSWERED))
+def test_same_answer(vector: dict[str, Any]) -> None:
+    before = copy.deepcopy(vector)
+    assert typed(ask(vector)) == typed(vector["expect"])
+    assert vector == before, "the input was changed"
+
+
+@pytest.mark.parametrize("vector", REFUSED, ids=ids(REFUSED))
+def test_refused_with_object_and_field(vector: dict[str, Any]) -> None:
+    with pytest.raises(TranslationError) as caught:
+        ask(vector)
+    metadata = vector.get("pv", vector.get("storageClass", {})).get("metadata", {})
+    named = metadata.get("name") or vector.get("volume", {}).get("name") or vector.get("driver")
+    if vector["op"] != "storageClassToCSI" or caught.value.field:
+        assert named in caught.value.object
+    assert caught.value.field or "not a known" in caught.value.reason or vector.get("volume")
