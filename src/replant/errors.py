@@ -39,7 +39,8 @@ class TranslationError(Final):
         super().__init__(reason, obj, field)
 
     def __str__(self) -> str:
-        return ": ".join(part for part in (self.object, self.field, self.reason) if part)
+        parts = (self.object, self.field, self.reason)
+        return printable(": ".join(part for part in parts if part))
 
 
 class InputError(Final):
@@ -53,7 +54,7 @@ class InputError(Final):
 
     def __str__(self) -> str:
         where = self.source if self.document is None else f"{self.source}, document {self.document}"
-        return f"{where}: {self.reason}"
+        return printable(f"{where}: {self.reason}")
 
 
 def printable(text: str) -> str:

@@ -354,9 +354,11 @@ PARAMETERS = {
 
 @st.composite
 def storage_classes(draw: st.DrawFn, plugin: str) -> dict[str, Any]:
-    spell = st.sampled_from([str, str.lower, str.upper, str.title])
+    spellings: list[Callable[[str], str]] = [str, str.lower, str.upper, str.title]
     parameters = {
-        draw(spell)(key): draw(st.sampled_from(["", "1", "a,b", "us-east-1a", "default"]))
+        draw(st.sampled_from(spellings))(key): draw(
+            st.sampled_from(["", "1", "a,b", "us-east-1a", "default"])
+        )
         for key in draw(st.lists(st.sampled_from(PARAMETERS[plugin]), unique=True))
     }
     zones = [*ZONES.get(plugin, OTHER_ZONES), "0"]

@@ -61,8 +61,12 @@ def test_same_answer(vector: dict[str, Any]) -> None:
 def test_refused_with_object_and_field(vector: dict[str, Any]) -> None:
     with pytest.raises(TranslationError) as caught:
         ask(vector)
-    metadata = vector.get("pv", vector.get("storageClass", {})).get("metadata", {})
-    named = metadata.get("name") or vector.get("volume", {}).get("name") or vector.get("driver")
-    if vector["op"] != "storageClassToCSI" or caught.value.field:
-        assert named in caught.value.object
-    assert caught.value.field or "not a known" in caught.value.reason or vector.get("volume")
+    subject = vector.get("pv") or vector.get("storageClass") or vector.get("volume") or {}
+    if "is not a known" in caught.value.reason:
+        assert caught.value.object == vector.get("plugin", vector.get("driver"))
+    elif subject:
+        assert subject.get("metadata", subject)["name"] in caught.value.object
+        assert caught.value.field or "no in-tree source" in caught.value.reason
+    else:
+        assert caught.value.object == vector["driver"]
+        assert caught.value.field

@@ -13,6 +13,7 @@ from pathlib import PurePath
 import click
 
 from replant import __version__
+from replant.cli.reporting import FAILED
 from replant.errors import ReplantError, printable
 
 COMMANDS = {
@@ -20,7 +21,6 @@ COMMANDS = {
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""
 
-FAILED = 1
 INTERRUPTED = 130
 
 

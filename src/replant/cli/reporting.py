@@ -6,6 +6,9 @@ import click
 
 from replant.errors import printable
 
+FAILED = 1
+"""The exit code of a command that did not do all that it was asked to."""
+
 SHOWN = 20
 """So many lines of one sort are shown; then they are counted."""
 

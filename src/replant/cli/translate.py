@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from replant.cli.reporting import Report
+from replant.cli.reporting import FAILED, Report
 from replant.errors import printable
-
-if TYPE_CHECKING:
-    pass
 
 _QUANTITY = re.compile(r"[1-9][0-9]*(\.[0-9]+)?(k|[KMGTPE]i?)?")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -63,7 +62,10 @@ def _quantity(ctx: click.Context, param: click.Parameter, value: str) -> str:  #
     help="Refuse larger files.",
 )  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Name every object, not only the first 20.")
-def command(paths: tuple[str, ...], max_size: int, verbose: bool, **options: Any) -> int:
+@click.pass_context
+def command(
+    ctx: click.Context, /, paths: tuple[str, ...], max_size: int, verbose: bool, **options: Any
+) -> None:
     """Translate PersistentVolumes, StorageClasses and inline volumes from in-tree to CSI, or back.
 
     Nothing in a cluster is touched: objects are read from files and written to standard output.
@@ -77,14 +79,15 @@ def command(paths: tuple[str, ...], max_size: int, verbose: bool, **options: Any
     translation = Translation(report, paint=_painter(), **options)
     translation.run(paths, max_size)
     report.finish(translation.summary())
-    return 1 if report.failed else 0
+    ctx.exit(FAILED if report.failed else 0)
 
 
-def _painter() -> Any:
-    import os
-
+def _painter() -> Callable[[str], str]:
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return str
-    return lambda line: click.style(
-        line, fg=_COLOURS.get(line[:1]), bold=line[:3] in ("---", "+++")
-    )
+    return _painted
+
+
+def _painted(line: str) -> str:
+    heading = line.startswith(("--- ", "+++ "))
+    return click.style(line, fg=_COLOURS.get(line[:1]), bold=heading or None)

@@ -18,9 +18,6 @@ from replant.objects import Object, name_of
 from replant.translate.manifest import Target, Translated, translate_object
 from replant.translate.workloads import InlineDefaults
 
-_BUFFER = 2**20
-"""A write is a system call; a hundred thousand of them are felt."""
-
 
 @contextmanager
 def collector_off(wanted: bool) -> Iterator[None]:
@@ -73,9 +70,10 @@ class Translation:
 
     def run(self, paths: tuple[str, ...], max_mib: int) -> None:
         """Translate all that ``paths`` stand for to standard output."""
-        with open(sys.stdout.fileno(), "wb", buffering=_BUFFER, closefd=False) as out:
-            for path in paths:
-                self._translate_path(path, max_mib, out)
+        out = sys.stdout.buffer
+        for path in paths:
+            self._translate_path(path, max_mib, out)
+        out.flush()
 
     def summary(self) -> str:
         """One line that accounts for every object."""

@@ -38,6 +38,11 @@ _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
 _MERGE = re.compile(r"<<\Z")
 
 
+_TAGS = "tag:yaml.org,2002:"
+_TEXT_TAG = f"{_TAGS}str"
+_MERGE_TAG = f"{_TAGS}merge"
+
+
 def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     rules = (
         ("bool", _BOOL, "yYnNtTfFoO"),
@@ -49,21 +54,26 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for tag, pattern, starts in rules:
         for start in starts:
-            table.setdefault(start, []).append((f"tag:yaml.org,2002:{tag}", pattern))
+            table.setdefault(start, []).append((_TAGS + tag, pattern))
     return table
 
 
 class _Loader(yaml.CSafeLoader):
-    """Safe, without dates, and with an error for a key that is given twice."""
+    """Safe, without dates, with keys that are text, and an error for a key given twice."""
 
     yaml_implicit_resolvers = _resolvers()
     bool_values: ClassVar[dict[str, bool]] = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        own = [key for key, _ in node.value if key.tag != "tag:yaml.org,2002:merge"]
+        own = [key for key, _ in node.value if key.tag != _MERGE_TAG]
         names = {key.value for key in own if isinstance(key, yaml.ScalarNode)}
         if len(names) != len(own):
             _refuse_repeated(own)
+        for key in own:
+            if key.tag != _TEXT_TAG and isinstance(key, yaml.ScalarNode):
+                key.value = _key_text(self.construct_object(key), key)
+                key.tag = _TEXT_TAG
+                self.constructed_objects.pop(key, None)
         return super().construct_mapping(node, deep)
 
 
@@ -129,6 +139,16 @@ def _explained(error: yaml.MarkedYAMLError) -> str:
     mark = error.problem_mark or error.context_mark
     where = f" (line {mark.line + 1}, column {mark.column + 1} of the document)" if mark else ""
     return f"is not valid YAML: {error.problem or error.context or error}{where}"
+
+
+def _key_text(key: Any, node: yaml.Node) -> str:
+    """A key as text, as JSON has it and kubectl makes it."""
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if isinstance(key, str | int | float):
+        return str(key)
+    problem = f"a key must be text, not {type(key).__name__}"
+    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
 def _refuse_repeated(keys: list[Any]) -> None:

@@ -60,7 +60,8 @@ class Translated(NamedTuple):
 def translate_object(obj: Object, kind: str, target: Target, inline: InlineDefaults) -> Translated:
     """Translate one object of any kind; a kind that holds no volumes stays as it is."""
     if kind == PERSISTENT_VOLUME:
-        return Translated(_volume(obj, target))
+        translated = _volume(obj, target)
+        return Translated(translated, notes=_warnings(obj, translated, target))
     if kind == STORAGE_CLASS:
         return Translated(_storage_class(obj, target))
     if kind in POD_SPEC_PATHS and target is Target.CSI:
@@ -91,6 +92,13 @@ def _volume(pv: Object, target: Target) -> Object:
             field=f"spec.{source}.{field}",
         )
     return translated
+
+
+def _warnings(before: Object, after: Object, target: Target) -> tuple[str, ...]:
+    if after is before or target is Target.CSI or "rbd" not in after["spec"]:
+        return ()
+    why = "the in-tree plugin needs them, Kubernetes with migration on does not"
+    return (f"{name_of(before)}: spec.rbd.monitors are not said by the CSI form: {why}",)
 
 
 def _storage_class(storage_class: Object, target: Target) -> Object:

@@ -1,0 +1,129 @@
+"""YAML is split, loaded and written as kubectl would, and what is dangerous is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replant.manifests import yamltext
+
+TEXTS = st.one_of(
+    st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20),
+    st.sampled_from(
+        ["y", "n", "yes", "on", "Off", "NO", "null", "~", "", "1e3", "0x1f", "0o17", "017", "1_000",
+         "1:30", ".5", "-", "- a", "a: b", "#", "2024-01-01", "=", "<<", "!x", "&a", "*a", "---",
+         "...", " a ", "a\nb\n", "\t", "08", "+1", ".inf", "%a", "@a", "`a", "\x85", "\u2028"]
+    ),
+)  # fmt: skip
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), TEXTS),
+    lambda inner: st.one_of(st.lists(inner), st.dictionaries(TEXTS, inner)),
+    max_leaves=10,
+)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(TEXTS, VALUES))
+def test_what_is_written_is_read_back(value: dict[str, Any]) -> None:
+    assert yamltext.load(yamltext.dump(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z"),
+        ("1:30", "1:30"),
+        ("1e3", 1000.0),
+        ("017", 15),
+        ("0x1F", 31),
+        ("1_000", 1000),
+        ("y", True),
+        ("Off", False),
+        ("yEs", "yEs"),
+        ("=", "="),
+        ("~", None),
+        ('"1"', "1"),
+        ("1.2.3", "1.2.3"),
+        ("10Gi", "10Gi"),
+    ],
+)
+def test_plain_scalars_are_read_as_kubectl_reads_them(text: str, value: Any) -> None:
+    assert yamltext.load(f"a: {text}") == {"a": value}
+
+
+@pytest.mark.parametrize("text", ["y", "NO", "1e3", "08", "0o17", "1_000", "null", "1:30.5e3"])
+def test_text_that_others_would_misread_is_quoted(text: str) -> None:
+    written = yamltext.dump({"a": text})
+    assert written in (f"a: '{text}'\n", f"a: {text}\n")
+    if text != "1:30.5e3":
+        assert "'" in written
+
+
+def test_documents_are_split_at_every_separator() -> None:
+    text = "# only a comment\n---\na: 1\n---\n# nothing\n\n---\nb: |\n  ---\n  x\n--- {c: 3}\n...\n"
+    assert [yamltext.load(part) for part in yamltext.split(text)] == [
+        {"a": 1},
+        {"b": "---\nx\n"},
+        {"c": 3},
+    ]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_splitting_keeps_every_document(newline: str) -> None:
+    text = newline.join(["---", "a: 1", "---", "", "---", "b: 2", ""])
+    assert [yamltext.load(part) for part in yamltext.split(text)] == [{"a": 1}, {"b": 2}]
+
+
+BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BOMB, "aliases would add more than 100,000 values"),
+        ("a: &a [*a]", "refers to what it is part of"),
+        ("[" * 100_000 + "]" * 100_000, "nested deeper"),
+        ("- " * 5_000 + "x", "nested deeper"),
+        ("".join(" " * n + "a:\n" for n in range(500)), "nested deeper"),
+        ("a: 1\na: 2", "'a' is given twice"),
+        ("!!python/object/apply:os.system [ls]", "could not determine a constructor"),
+        ("a: [", "is not valid YAML"),
+        ("a: 'x", "is not valid YAML"),
+        ("\x01: a", "control characters are not allowed"),
+        ("? [a]\n: b", "unhashable"),
+    ],
+)
+def test_dangerous_and_broken_documents_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        yamltext.load(text)
+
+
+def test_aliases_that_people_use_are_read() -> None:
+    text = "base: &base {x: 1, z: 2}\nuse: {<<: *base, z: 3}\nagain: *base"
+    assert yamltext.load(text) == {
+        "base": {"x": 1, "z": 2},
+        "use": {"x": 1, "z": 3},
+        "again": {"x": 1, "z": 2},
+    }
+
+
+def test_keys_are_text_as_kubectl_makes_them() -> None:
+    assert yamltext.load("y: 1\n1: 2\n1.5: 3\nno: 4") == {"true": 1, "1": 2, "1.5": 3, "false": 4}
+    with pytest.raises(ValueError, match="a key must be text"):
+        yamltext.load("~: 1")
+
+
+def test_shared_values_are_written_out() -> None:
+    shared = {"x": [1]}
+    assert "*" not in yamltext.dump({"a": shared, "b": shared})
+
+
+def test_brackets_in_text_are_not_depth() -> None:
+    assert yamltext.load(f"a: '{'[' * 500}'") == {"a": "[" * 500}
