@@ -4,9 +4,12 @@
 
     ReplantError
     ├── Retryable            the same call may succeed later
+    │   └── Unreachable      the cluster did not answer, however often it was asked
     └── Final                the same call will fail again
         ├── TranslationError an object that has no equivalent on the other side
-        └── InputError       a file or document that cannot be read, parsed or accepted
+        ├── InputError       a file or document that cannot be read, parsed or accepted
+        ├── Forbidden        the cluster's answer was: you may not
+        └── NotServed        the cluster does not know this kind
 
 Whoever catches an error decides by type whether to try again; the message is made for a person
 and says what, where and why.
@@ -55,6 +58,18 @@ class InputError(Final):
     def __str__(self) -> str:
         where = self.source if self.document is None else f"{self.source}, document {self.document}"
         return printable(f"{where}: {self.reason}")
+
+
+class Unreachable(Retryable):
+    """The cluster did not answer, however often it was asked."""
+
+
+class Forbidden(Final):
+    """The cluster does not let us do this."""
+
+
+class NotServed(Final):
+    """The cluster does not serve this kind in this version."""
 
 
 def printable(text: str) -> str:

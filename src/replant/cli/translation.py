@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from replant.cli.reporting import Report
 from replant.errors import InputError, TranslationError
-from replant.manifests import sources
+from replant.manifests import jsontext, sources
 from replant.manifests.documents import Document, Format, Item, documents
 from replant.manifests.writers import DiffWriter, JsonWriter, Writer, YamlWriter
 from replant.objects import Object, name_of
@@ -96,13 +96,12 @@ class Translation:
             except InputError as error:
                 self._report.problem(error)
                 continue
-            for document in documents(source):
-                if isinstance(document, InputError):
-                    self._report.problem(document)
-                else:
-                    writer = self._writer_for(document.format, out)
-                    with collector_off(document.format is Format.JSON):
-                        self._translate_document(document, writer)
+            with collector_off(jsontext.looks_like(source.data)):
+                for document in documents(source):
+                    if isinstance(document, InputError):
+                        self._report.problem(document)
+                    else:
+                        self._translate_document(document, self._writer_for(document.format, out))
 
     def _writer_for(self, found: Format, out: BinaryIO) -> Writer:
         if self._writer is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -45,7 +45,7 @@ class Document:
     source: str
     number: int
     format: Format
-    items: list[Item]
+    items: Iterable[Item]
     head: dict[str, Any] | None = None
     """What a list says of itself; None where the document is one object."""
     whole: Item | None = None
@@ -78,7 +78,7 @@ def _json_document(source: Source, outline: jsontext.Outline) -> Document | Inpu
         kind = jsontext.decode(fields["kind"]) if "kind" in fields else ""
         if not _is_list(kind, fields):
             return Document(source.name, number, Format.JSON, [Item(raw=outline.text)])
-        items = [Item(raw) for raw in jsontext.items(fields["items"])]
+        items = map(Item, jsontext.items(fields["items"]))
         head = {key: jsontext.decode(raw) for key, raw in fields.items() if key != "items"}
     except ValueError as error:
         return InputError(str(error), source=source.name, document=number)

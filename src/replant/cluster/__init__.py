@@ -1,0 +1,1 @@
+"""The ports to a cluster, Reader and later Writer, and their adapters: live and files."""
