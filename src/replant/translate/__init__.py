@@ -10,6 +10,7 @@ nothing else, whatever it is given.
 
 from replant.translate.api import (
     driver_of,
+    dropped_parameters,
     inline_to_csi,
     is_migratable,
     plugin_for_driver,
@@ -23,6 +24,7 @@ from replant.translate.api import (
 
 __all__ = [
     "driver_of",
+    "dropped_parameters",
     "inline_to_csi",
     "is_migratable",
     "plugin_for_driver",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from replant.errors import TranslationError
@@ -71,6 +72,12 @@ def storage_class_to_csi(plugin_name: str, storage_class: Object) -> Object:
     draft = ClassDraft(storage_class)
     plugin.class_to_csi(draft)
     return draft.finish()
+
+
+def dropped_parameters(plugin_name: str, parameters: Mapping[str, str]) -> list[str]:
+    """The parameters of a class that its translation leaves out."""
+    kept = registry.by_name(plugin_name).parameters
+    return [] if kept is None else sorted(key for key in parameters if key.lower() not in kept)
 
 
 def repair_volume_handle(driver: str, handle: str, node_id: str) -> str:

@@ -32,6 +32,8 @@ class Plugin(ABC):
     driver: ClassVar[str]
     source: ClassVar[str]
     """The field of a PersistentVolume's spec, and of a pod's volume, that names the disk."""
+    parameters: ClassVar[frozenset[str] | None] = None
+    """The class parameters that survive, in lower case; None where all do."""
 
     @abstractmethod
     def pv_to_csi(self, source: Fields, draft: VolumeDraft) -> Object:

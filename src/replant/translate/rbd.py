@@ -49,6 +49,7 @@ class Rbd(Plugin):
     name = "kubernetes.io/rbd"
     driver = "rbd.csi.ceph.com"
     source = "rbd"
+    parameters = frozenset(_PARAMETERS)
 
     def pv_to_csi(self, source: Fields, draft: VolumeDraft) -> Object:
         """See Plugin."""

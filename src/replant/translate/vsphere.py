@@ -40,6 +40,7 @@ class Vsphere(Plugin):
     name = "kubernetes.io/vsphere-volume"
     driver = "csi.vsphere.vmware.com"
     source = "vsphereVolume"
+    parameters = frozenset(_PARAMETERS)
 
     def pv_to_csi(self, source: Fields, draft: VolumeDraft) -> Object:
         """See Plugin."""

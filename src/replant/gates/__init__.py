@@ -1,0 +1,5 @@
+"""Feature gates and what they mean for each plugin, version by version. Pure.
+
+``history`` is the facts, ``plugins`` what became of each in-tree plugin, ``versions`` how versions
+are written and compared.
+"""

@@ -1,0 +1,37 @@
+"""Kubernetes versions, as servers and people write them."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_WRITTEN = re.compile(r"v?(\d+)\.(\d+)\+?(?:\.(\d+))?(?:[-+].*)?")
+
+
+class Version(NamedTuple):
+    """A version to be compared; a minor alone stands for its first patch."""
+
+    major: int
+    minor: int
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Version:
+        """Read 1.24, v1.24.17, 1.27.3-gke.100 or 1.25+; ValueError for anything else."""
+        found = _WRITTEN.fullmatch(text.strip())
+        if not found:
+            raise ValueError(f"{text!r} is not a Kubernetes version such as 1.24 or v1.24.17")
+        major, minor, patch = found.groups(default="0")
+        return cls(int(major), int(minor), int(patch))
+
+    def next_minor(self) -> Version:
+        """The minor after this one."""
+        return Version(self.major, self.minor + 1)
+
+    @property
+    def of_minor(self) -> str:
+        """Without the patch, such as 1.24."""
+        return f"{self.major}.{self.minor}"
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"

@@ -1,0 +1,243 @@
+"""Records to an inventory: joins them, and narrows them down to what was asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from replant.gates.versions import Version
+from replant.inventory import records
+from replant.inventory.findings import ObjectRef, ReadCount
+from replant.inventory.model import Inventory, PodUse, volume_of
+from replant.inventory.selectors import Selector
+
+_COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
+_REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
+
+_IN_TREE_OR_GONE = tuple(
+    name
+    for name in records.PodVolume.__struct_fields__
+    if name not in ("name", "persistentVolumeClaim")
+)
+
+
+class Builder:
+    """Takes records one by one; ``finish`` gives the inventory."""
+
+    def __init__(self) -> None:
+        self._inventory = Inventory()
+        self._seen: set[tuple[str, str, str]] = set()
+        self._take: dict[str, Callable[[str, Any], None]] = {
+            "PersistentVolume": self._volume,
+            "PersistentVolumeClaim": self._claim,
+            "StorageClass": self._class,
+            "Pod": self._pod,
+            "Node": self._node,
+            "CSINode": self._csi_node,
+            "CSIDriver": self._driver,
+            "VolumeAttachment": self._attachment,
+        }
+
+    def counts(self, kind: str) -> ReadCount:
+        """What was read of a kind so far, to be counted on."""
+        return self._inventory.read.setdefault(kind, ReadCount())
+
+    def forget(self, kind: str) -> None:
+        """Drop what was read of a kind: its list begins again."""
+        fresh = Inventory()
+        inventory = self._inventory
+        match kind:
+            case "PersistentVolume":
+                inventory.volumes = fresh.volumes
+            case "PersistentVolumeClaim":
+                inventory.claims = fresh.claims
+            case "StorageClass":
+                inventory.classes = fresh.classes
+            case "Pod":
+                inventory.pods, inventory.gates = fresh.pods, fresh.gates
+            case "Node":
+                inventory.nodes = fresh.nodes
+            case "CSINode":
+                inventory.csi_nodes = fresh.csi_nodes
+            case "CSIDriver":
+                inventory.drivers = fresh.drivers
+            case "VolumeAttachment":
+                inventory.attachments = fresh.attachments
+            case _:
+                inventory.templates = [u for u in inventory.templates if u.owner.kind != kind]
+                if kind == "StatefulSet":
+                    inventory.stateful_sets = fresh.stateful_sets
+        self._seen = {key for key in self._seen if key[0] != kind}
+        inventory.read.pop(kind, None)
+
+    def add(self, kind: str, record: Any) -> bool:
+        """Take a record in; False where an object of that kind and name was there already."""
+        metadata = record.metadata
+        key = (kind, metadata.namespace or "", metadata.name)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        take = self._take.get(kind)
+        if take:
+            take(kind, record)
+        else:
+            self._workload(kind, record)
+        return True
+
+    def finish(
+        self,
+        *,
+        server: Version | None,
+        unknown: dict[str, str],
+        namespace: str = "",
+        selector: Selector | None = None,
+    ) -> Inventory:
+        """The inventory, narrowed down to a namespace and a selector where they are given."""
+        inventory = self._inventory
+        inventory.server = server
+        inventory.unknown = unknown
+        if namespace:
+            _narrow_to_namespace(inventory, namespace)
+        if selector:
+            _narrow_to_labels(inventory, selector)
+        return inventory
+
+    def _volume(self, kind: str, record: records.PersistentVolume) -> None:  # noqa: ARG002
+        self._inventory.volumes.append(volume_of(record))
+
+    def _claim(self, kind: str, record: records.PersistentVolumeClaim) -> None:  # noqa: ARG002
+        self._inventory.claims[record.metadata.namespace or "", record.metadata.name] = record
+
+    def _class(self, kind: str, record: records.StorageClass) -> None:  # noqa: ARG002
+        self._inventory.classes.append(record)
+
+    def _node(self, kind: str, record: records.Node) -> None:  # noqa: ARG002
+        self._inventory.nodes[record.metadata.name] = record
+
+    def _csi_node(self, kind: str, record: records.CSINode) -> None:  # noqa: ARG002
+        self._inventory.csi_nodes[record.metadata.name] = record
+
+    def _driver(self, kind: str, record: records.CSIDriver) -> None:  # noqa: ARG002
+        self._inventory.drivers.add(record.metadata.name)
+
+    def _attachment(self, kind: str, record: records.VolumeAttachment) -> None:  # noqa: ARG002
+        self._inventory.attachments.append(record)
+
+    def _pod(self, kind: str, record: records.Pod) -> None:
+        metadata = record.metadata
+        if metadata.labels and metadata.labels.get("component") in _COMPONENTS:
+            gates = _gates(record.spec.containers or [])
+            self._inventory.gates.setdefault(metadata.labels["component"], {}).update(gates)
+        spec = record.spec
+        claims, inline = _uses(spec)
+        if claims or inline:
+            owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
+            self._inventory.pods.append(
+                PodUse(
+                    owner=owner,
+                    top=_top(owner, metadata.ownerReferences),
+                    node=spec.nodeName or "",
+                    claims=claims,
+                    inline=inline,
+                    fs_group=_has_group(spec),
+                    waiting=_waiting(record.status),
+                )
+            )
+
+    def _workload(self, kind: str, record: records.Workload) -> None:
+        spec = record.spec
+        if kind == "StatefulSet" and spec.volumeClaimTemplates:
+            self._inventory.stateful_sets.append(record)
+        template = spec.template
+        if spec.jobTemplate and spec.jobTemplate.spec:
+            template = spec.jobTemplate.spec.template
+        pod = template.spec if template else None
+        if pod is None:
+            return
+        metadata = record.metadata
+        owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
+        owned = any(reference.controller for reference in metadata.ownerReferences or ())
+        claims, inline = _uses(pod)
+        if inline and not owned:
+            self._inventory.templates.append(
+                PodUse(owner, owner, "", claims, inline, _has_group(pod), "")
+            )
+
+
+def _uses(spec: records.PodSpec) -> tuple[tuple[str, ...], tuple[records.PodVolume, ...]]:
+    claims: list[str] = []
+    inline: list[records.PodVolume] = []
+    for volume in spec.volumes or ():
+        if volume.persistentVolumeClaim:
+            claims.append(volume.persistentVolumeClaim.claimName)
+        elif any(getattr(volume, source) is not None for source in _IN_TREE_OR_GONE):
+            inline.append(volume)
+    return tuple(claims), tuple(inline)
+
+
+def _has_group(spec: records.PodSpec) -> bool:
+    return spec.securityContext is not None and spec.securityContext.fsGroup is not None
+
+
+def _waiting(status: records.PodStatus | None) -> str:
+    for container in (status.containerStatuses if status else None) or ():
+        waiting = container.state.waiting if container.state else None
+        if waiting:
+            return ": ".join(part for part in (waiting.reason, waiting.message) if part)
+    return ""
+
+
+def _top(owner: ObjectRef, references: list[records.OwnerReference] | None) -> ObjectRef:
+    """Whom a person would name: a ReplicaSet's pod belongs to the Deployment of its name."""
+    for reference in references or ():
+        if not reference.controller:
+            continue
+        if reference.kind == "ReplicaSet" and _REPLICA_SET_HASH.search(reference.name):
+            name = _REPLICA_SET_HASH.sub("", reference.name)
+            return ObjectRef("Deployment", name, owner.namespace)
+        return ObjectRef(reference.kind, reference.name, owner.namespace)
+    return owner
+
+
+def _gates(containers: list[records.Container]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for container in containers:
+        line = " ".join([*(container.command or ()), *(container.args or ())])
+        for flag in _GATES_FLAG.findall(line):
+            for pair in flag.split(","):
+                name, _, value = pair.partition("=")
+                if value.lower() in ("true", "false"):
+                    found[name] = value.lower() == "true"
+    return found
+
+
+def _narrow_to_namespace(inventory: Inventory, namespace: str) -> None:
+    inventory.claims = {key: it for key, it in inventory.claims.items() if key[0] == namespace}
+    inventory.volumes = [v for v in inventory.volumes if v.claim and v.claim[0] == namespace]
+    inventory.pods = [use for use in inventory.pods if use.owner.namespace == namespace]
+    inventory.templates = [use for use in inventory.templates if use.owner.namespace == namespace]
+    inventory.stateful_sets = [
+        it for it in inventory.stateful_sets if it.metadata.namespace == namespace
+    ]
+    _keep_attachments(inventory)
+
+
+def _narrow_to_labels(inventory: Inventory, selector: Selector) -> None:
+    inventory.claims = {
+        key: it for key, it in inventory.claims.items() if selector.matches(it.metadata.labels)
+    }
+    inventory.volumes = [
+        volume
+        for volume in inventory.volumes
+        if selector.matches(volume.labels) or volume.claim in inventory.claims
+    ]
+    _keep_attachments(inventory)
+
+
+def _keep_attachments(inventory: Inventory) -> None:
+    kept = {volume.name for volume in inventory.volumes}
+    inventory.attachments = [
+        it for it in inventory.attachments if it.spec.source.persistentVolumeName in kept
+    ]

@@ -1,0 +1,62 @@
+"""CSI drivers: whether they are where their volumes are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+
+from replant.inventory.checks.view import View
+from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.translate import driver_of
+
+
+def findings(view: View) -> Iterator[Finding]:
+    """All that can be said of drivers."""
+    for plugin in view.plugins:
+        driver = driver_of(plugin)
+        needed = view.migrated_now(plugin) or view.migrated_then(plugin)
+        severity = Severity.BLOCKER if needed else Severity.WARNING
+        if view.inventory.knows("CSIDriver") and driver not in view.inventory.drivers:
+            yield _not_installed(plugin, driver, severity)
+        elif view.inventory.knows("CSINode", "Pod"):
+            yield from _missing_on_nodes(view, plugin, driver, severity)
+        if view.inventory.knows("CSINode"):
+            yield from _redirected_without(view, plugin, driver)
+
+
+def _not_installed(plugin: str, driver: str, severity: Severity) -> Finding:
+    return Finding(
+        "RP401",
+        severity,
+        ObjectRef("CSIDriver", driver),
+        f"The driver that takes over from {plugin} is not installed.",
+        f"Install {driver} before anything is switched; then: kubectl get csidriver {driver}",
+    )
+
+
+def _missing_on_nodes(
+    view: View, plugin: str, driver: str, severity: Severity
+) -> Iterator[Finding]:
+    for node, pods in sorted(view.nodes_by_plugin.get(plugin, {}).items()):
+        if driver not in view.inventory.drivers_on(node):
+            yield Finding(
+                "RP402",
+                severity,
+                ObjectRef("Node", node),
+                f"{pods} pods here use volumes of {plugin}, but {driver} is not registered.",
+                f"kubectl get csinode {quote(node)} -o yaml; see whether the driver's DaemonSet runs here",
+            )
+
+
+def _redirected_without(view: View, plugin: str, driver: str) -> Iterator[Finding]:
+    for node in sorted(view.inventory.csi_nodes):
+        migrated = plugin in view.inventory.migrated_on(node)
+        if migrated and driver not in view.inventory.drivers_on(node):
+            yield Finding(
+                "RP403",
+                Severity.BLOCKER,
+                ObjectRef("Node", node),
+                f"Its kubelet redirects {plugin} to {driver}, which is not registered here: "
+                "no such volume can be mounted.",
+                f"kubectl get csinode {quote(node)} -o yaml; see whether the driver's DaemonSet runs here",
+            )

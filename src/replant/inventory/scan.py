@@ -1,0 +1,110 @@
+"""The scan itself: every check on one inventory, counted and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from replant.gates.versions import Version
+from replant.inventory.checks import (
+    attachments,
+    classes,
+    drivers,
+    portworx,
+    reading,
+    versions,
+    volumes,
+    workloads,
+)
+from replant.inventory.checks.catalogue import ABOUT_THE_SCAN
+from replant.inventory.checks.view import View
+from replant.inventory.findings import Finding, PluginCounts, ScanResult, Severity, Verdict
+from replant.inventory.model import Inventory, source_of
+from replant.inventory.quantities import amount
+from replant.translate import driver_of, plugin_of
+
+CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
+    reading.findings,
+    volumes.findings,
+    classes.findings,
+    workloads.findings,
+    drivers.findings,
+    attachments.findings,
+    portworx.findings,
+    versions.findings,
+)
+
+_WORST_FIRST = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
+
+
+def scan(
+    inventory: Inventory,
+    *,
+    target: Version | None = None,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+) -> ScanResult:
+    """Everything that the checks say of an inventory; ids may be chosen or left out."""
+    view = View(inventory, target)
+    found = [
+        finding
+        for check in CHECKS
+        for finding in check(view)
+        if (not only or finding.id in only) and finding.id not in skip
+    ]
+    found.sort(key=_order)
+    verdict, summary = _judge(view, found)
+    return ScanResult(
+        verdict=verdict,
+        summary=summary,
+        server_version=str(inventory.server) if inventory.server else "",
+        target_version=target.of_minor if target else "",
+        plugins=_count(view),
+        findings=found,
+        read=inventory.read,
+    )
+
+
+def counts_as_failure(finding: Finding) -> bool:
+    """Whether a finding is about the cluster, and not about the scan itself."""
+    return finding.id not in ABOUT_THE_SCAN
+
+
+def _order(finding: Finding) -> tuple[int, str, str, str, str]:
+    ref = finding.object
+    return _WORST_FIRST[finding.severity], finding.id, ref.kind, ref.namespace, ref.name
+
+
+def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
+    blockers = sum(finding.severity is Severity.BLOCKER for finding in found)
+    warnings = sum(finding.severity is Severity.WARNING for finding in found)
+    version = f" for {view.horizon.of_minor}" if view.horizon else ""
+    if blockers:
+        return Verdict.NOT_READY, f"{blockers} blockers and {warnings} warnings{version}"
+    if not view.plugins and not warnings:
+        return Verdict.NOTHING_TO_DO, "no in-tree volume, class or inline volume was found"
+    return Verdict.READY, f"no blockers and {warnings} warnings{version}"
+
+
+def _count(view: View) -> dict[str, PluginCounts]:
+    inventory = view.inventory
+    counts = {plugin: PluginCounts(driver_of(plugin)) for plugin in view.plugins}
+    workloads_of: dict[str, set[object]] = {plugin: set() for plugin in counts}
+    for volume in inventory.in_tree:
+        assert volume.plugin is not None  # noqa: S101 - that is what in-tree means
+        count = counts[volume.plugin]
+        count.volumes += 1
+        capacity = volume.spec.get("capacity")
+        count.bytes += amount(capacity.get("storage") if isinstance(capacity, dict) else None)
+        count.claims += volume.claim in inventory.claims
+        workloads_of[volume.plugin].update(pod.top for pod in inventory.users(volume))
+    for storage_class in inventory.classes:
+        if storage_class.provisioner in counts:
+            counts[storage_class.provisioner].classes += 1
+    for use, inline in inventory.inline_uses():
+        plugin = plugin_of(source_of(inline))
+        if plugin:
+            workloads_of[plugin].add(use.top)
+    for plugin, count in counts.items():
+        count.workloads = len(workloads_of[plugin])
+        count.nodes = len(view.nodes_by_plugin.get(plugin, {}))
+    return counts
