@@ -134,5 +134,5 @@ def _stateful_sets(view: View) -> Iterator[Finding]:
                     ObjectRef("StatefulSet", metadata.name, metadata.namespace or ""),
                     f"Its claims {shown(template.metadata.name)} name the in-tree class "
                     f"{shown(name)}, and its templates cannot be changed.",
-                    f"Recreate the class {shown(name)} with the CSI provisioner under the same name.",
+                    "Recreate that class with the CSI provisioner, under the same name.",
                 )

@@ -44,8 +44,14 @@ def _missing_on_nodes(
                 severity,
                 ObjectRef("Node", node),
                 f"{pods} pods here use volumes of {plugin}, but {driver} is not registered.",
-                f"kubectl get csinode {quote(node)} -o yaml; see whether the driver's DaemonSet runs here",
+                _look_at(node),
             )
+
+
+def _look_at(node: str) -> str:
+    return (
+        f"See whether the driver's DaemonSet runs here: kubectl get csinode {quote(node)} -o yaml"
+    )
 
 
 def _redirected_without(view: View, plugin: str, driver: str) -> Iterator[Finding]:
@@ -58,5 +64,5 @@ def _redirected_without(view: View, plugin: str, driver: str) -> Iterator[Findin
                 ObjectRef("Node", node),
                 f"Its kubelet redirects {plugin} to {driver}, which is not registered here: "
                 "no such volume can be mounted.",
-                f"kubectl get csinode {quote(node)} -o yaml; see whether the driver's DaemonSet runs here",
+                _look_at(node),
             )

@@ -249,7 +249,7 @@ def _file_system(view: View, volume: Volume) -> Iterator[Finding]:
             volume.ref,
             f"{pods[0].owner} asks for an fsGroup, which CSI skips where the file system type is "
             "empty.",
-            f'kubectl patch csidriver {volume.driver} -p \'{{"spec":{{"fsGroupPolicy":"File"}}}}\'',
+            f"kubectl patch csidriver {volume.driver} -p '{_FS_GROUP_POLICY}'",
         )
 
 
