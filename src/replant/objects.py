@@ -16,6 +16,26 @@ PERSISTENT_VOLUME = "PersistentVolume"
 PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
 STORAGE_CLASS = "StorageClass"
 
+GROUPS = {
+    "PersistentVolume": "",
+    "PersistentVolumeClaim": "",
+    "StorageClass": "storage.k8s.io",
+    "Pod": "",
+    "PodTemplate": "",
+    "Deployment": "apps",
+    "StatefulSet": "apps",
+    "DaemonSet": "apps",
+    "ReplicaSet": "apps",
+    "ReplicationController": "",
+    "Job": "batch",
+    "CronJob": "batch",
+    "Node": "",
+    "CSINode": "storage.k8s.io",
+    "CSIDriver": "storage.k8s.io",
+    "VolumeAttachment": "storage.k8s.io",
+}
+"""The API group that each kind of ours comes from: others may use the same word."""
+
 POD_SPEC_PATHS: dict[str, tuple[str, ...]] = {
     "Pod": ("spec",),
     "PodTemplate": ("template", "spec"),
@@ -28,6 +48,16 @@ POD_SPEC_PATHS: dict[str, tuple[str, ...]] = {
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
 }
 """Where each kind that makes pods keeps the pod's spec."""
+
+
+def is_ours(kind: str, api_version: object) -> bool:
+    """Whether this is a kind of ours; an object that does not say its version is taken for it."""
+    if kind not in GROUPS:
+        return False
+    if not isinstance(api_version, str) or not api_version:
+        return True
+    # Workloads were served by extensions before they had groups of their own.
+    return api_version.rpartition("/")[0] in (GROUPS[kind], "extensions")
 
 
 def name_of(obj: object, kind: str = "") -> str:

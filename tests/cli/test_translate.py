@@ -66,6 +66,50 @@ def test_what_needs_no_change_keeps_its_text(tmp_path: Path) -> None:
     assert replant("translate", "-f", str(file))[:2] == (0, listing)
 
 
+def test_text_that_a_new_line_would_change_is_written_anew() -> None:
+    _, out, _ = replant("translate", "-f", "-", stdin=b"kind: ConfigMap\ndata:\n  a: |\n    x")
+    assert yaml.safe_load(out) == {"kind": "ConfigMap", "data": {"a": "x"}}
+    assert replant("translate", "-f", "-", stdin=b"kind: C # here")[1] == "kind: C # here\n"
+
+
+def test_comments_before_a_document_are_kept() -> None:
+    text = "# License\n---\nkind: ConfigMap\n"
+    assert replant("translate", "-f", "-", stdin=text.encode())[1] == text
+
+
+@pytest.mark.parametrize("kind", ["", "List"])
+def test_nothing_is_left_out_that_only_json_can_say(kind: str) -> None:
+    odd = '{"kind": "Odd",\n "number": 1e999}'
+    data = f'{{"kind": "List", "items": [{odd}]}}' if kind else odd
+    code, out, _ = replant("translate", "-f", "-", "-o", "yaml", stdin=data.encode())
+    found = yaml.safe_load(out)
+    assert (found["items"][0] if kind else found)["kind"] == "Odd"
+    assert code == 1
+
+
+def test_an_empty_list_stays_one() -> None:
+    empty = listed(kind="PersistentVolumeList")
+    _, out, _ = replant("translate", "-f", "-", "-o", "yaml", stdin=empty)
+    assert yaml.safe_load(out) == empty
+
+
+def test_the_same_claim_is_written_once() -> None:
+    pod = {**POD, "metadata": {"name": "web", "namespace": "default"}}
+    bare = {**POD, "metadata": {"name": "web"}}
+    _, out, err = replant("translate", "-f", "-", stdin=listed(pod, bare))
+    assert [item["kind"] for item in json.loads(out)["items"]].count("PersistentVolumeClaim") == 1
+    assert "2 objects added" in err
+
+
+@pytest.mark.parametrize("redirect", [">&-", "<&-", "2>&-"])
+def test_closed_streams_are_no_accident(redirect: str) -> None:
+    command = f"'{REPLANT}' translate -f examples/cluster.yaml {redirect}"
+    root = Path(__file__).parents[2]
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False, cwd=root)
+    assert b"should not have happened" not in done.stderr
+    assert done.returncode == 0
+
+
 @pytest.mark.parametrize("output", ["yaml", "json"])
 @pytest.mark.parametrize("source", ["yaml", "json"])
 @pytest.mark.parametrize("kind", ["", "List"])
@@ -144,6 +188,9 @@ def test_a_broken_document_is_named_and_the_rest_goes_on(tmp_path: Path) -> None
         ["translate", "-f", "no-such-file"],
         ["translate", "-f", "-", "-o", "xml"],
         ["translate", "-f", "-", "--inline-capacity", "much"],
+        ["translate", "-f", "-", "--inline-capacity", "0"],
+        ["translate", "-f", "-", "-n", "Bad NS"],
+        ["translate", "-f", ""],
         ["translate", "-f", "-", "--max-size", "0"],
         ["no-such-command"],
     ],
@@ -204,9 +251,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.endswith("[]\n")
 
 
-def test_a_colour_terminal_gets_colours() -> None:
+@pytest.mark.parametrize("no_colour", ["", "1"])
+def test_a_terminal_gets_colours_unless_it_wants_none(no_colour: str) -> None:
     parent, child = os.openpty()
-    environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    environment = {**os.environ, "NO_COLOR": no_colour}
     data = json.dumps(AWS).encode()
     subprocess.run(
         [REPLANT, "translate", "-f", "-", "-o", "diff"],
@@ -215,5 +263,5 @@ def test_a_colour_terminal_gets_colours() -> None:
     os.close(child)
     shown = os.read(parent, 65536).decode()
     os.close(parent)
-    assert "\x1b[32m+" in shown
-    assert "\x1b[31m-" in shown
+    assert ("\x1b[32m+" in shown) is (not no_colour)
+    assert ("\x1b[31m-" in shown) is (not no_colour)

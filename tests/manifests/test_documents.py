@@ -79,28 +79,33 @@ def test_one_broken_document_costs_no_other() -> None:
 
 
 def test_yaml_may_start_with_a_brace() -> None:
-    assert values(b"{a: 1, b: [x]}", "file.yaml") == [(None, [{"a": 1, "b": ["x"]}])]
+    assert values(b"{a: 1, b: [x]}") == [(None, [{"a": 1, "b": ["x"]}])]
+
+
+def test_a_kind_that_only_ends_like_a_list_is_an_object() -> None:
+    whole = {"apiVersion": "example.com/v1", "kind": "AllowList", "items": ["a"]}
+    assert values(json.dumps(whole).encode()) == [(None, [whole])]
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_files_with_byte_order_marks_are_read(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "dump.json"
     file.write_text('{"name": "größe"}', encoding=encoding)
-    assert json.loads(sources.read(file).data) == {"name": "größe"}
+    assert json.loads(sources.read(file, 9).data) == {"name": "größe"}
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "dump.json"
     file.write_bytes(b'{"a": "' + b"x" * 2_000_000 + b'\xff"}')
     with pytest.raises(InputError, match=r"is not UTF-8: .* near byte 2000007"):
-        sources.read(file)
+        sources.read(file, 9)
 
 
 def test_a_character_across_two_pieces_is_read(tmp_path: Path) -> None:
     file = tmp_path / "dump.json"
     data = b'{"' + b"x" * (2**20 - 3) + "é".encode() + b'": 1}'
     file.write_bytes(data)
-    assert sources.read(file).data == data
+    assert sources.read(file, 9).data == data
 
 
 def test_large_files_are_refused(tmp_path: Path) -> None:
@@ -114,12 +119,33 @@ def test_folders_give_their_manifests_in_order(tmp_path: Path) -> None:
     (tmp_path / "deep").mkdir()
     for name in ("b.yml", "a.json", "c.YAML", "deep/d.yaml", "notes.txt"):
         (tmp_path / name).touch()
-    found = [Path(file).name for file in sources.find(str(tmp_path), recursive=False)]
-    assert found == ["a.json", "b.yml", "c.YAML"]
-    found = [Path(file).name for file in sources.find(str(tmp_path), recursive=True)]
-    assert found == ["a.json", "b.yml", "c.YAML", "d.yaml"]
+    assert names(tmp_path, recursive=False) == ["a.json", "b.yml", "c.YAML"]
+    assert names(tmp_path, recursive=True) == ["a.json", "b.yml", "c.YAML", "d.yaml"]
+
+
+def names(folder: Path, *, recursive: bool) -> list[str]:
+    found = sources.find(str(folder), recursive=recursive)
+    return [file.name for file in found if isinstance(file, Path)]
+
+
+def test_links_that_lead_nowhere_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("nowhere")
+    (file,) = sources.find(str(tmp_path), recursive=False)
+    assert isinstance(file, Path)
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        sources.read(file, 9)
+
+
+def test_text_that_ends_in_half_a_character_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "dump.yaml"
+    file.write_bytes("a: é".encode()[:-1])
+    with pytest.raises(InputError, match="is not UTF-8"):
+        sources.read(file, 9)
 
 
 def test_a_folder_without_manifests_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="--recursive"):
-        sources.find(str(tmp_path), recursive=False)
+    (error,) = sources.find(str(tmp_path), recursive=False)
+    assert isinstance(error, InputError)
+    assert "--recursive" in str(error)
+    (error,) = sources.find("", recursive=False)
+    assert isinstance(error, InputError)

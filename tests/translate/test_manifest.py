@@ -135,6 +135,31 @@ def test_classes_get_the_driver_as_provisioner(plugin: str) -> None:
     assert new["provisioner"] == strategies.CSI_SOURCES[plugin][0]
 
 
+def rbd_pv(secret: dict[str, str], **spec: Any) -> dict[str, Any]:
+    source = {"image": "a", "monitors": ["m"], "secretRef": secret}
+    return {"kind": "PersistentVolume", "spec": {"rbd": source, **spec}}
+
+
+def test_stored_secret_references_are_complete() -> None:
+    claim = {"namespace": "shop", "name": "data"}
+    csi = to_csi(rbd_pv({"name": "ceph"}, claimRef=claim)).obj["spec"]["csi"]
+    assert csi["nodeStageSecretRef"] == {"name": "ceph", "namespace": "shop"}
+    with pytest.raises(TranslationError, match="says no namespace"):
+        to_csi(rbd_pv({"name": "ceph"}))
+    assert "nodeStageSecretRef" not in to_csi(rbd_pv({})).obj["spec"]["csi"]
+    volume = {"name": "data", "rbd": {"image": "a", "monitors": ["m"]}}
+    pv, _ = to_csi(workload("Pod", volume)).added
+    assert "nodeStageSecretRef" not in pv["spec"]["csi"]
+
+
+def test_names_are_cut_between_words() -> None:
+    path = "[datastore] " + "folder/" * 9 + "disk.vmdk"
+    volume = {"name": "data", "vsphereVolume": {"volumePath": path}}
+    pv, _ = to_csi(workload("Pod", volume)).added
+    words = pv["metadata"]["name"].split("-")
+    assert set(words[2:-3]) == {"folder"}
+
+
 UNTOUCHED: list[dict[str, Any]] = [
     {"kind": "ConfigMap", "data": {"awsElasticBlockStore": "x"}},
     {"kind": "PersistentVolume", "spec": {"nfs": {"server": "a"}}},
@@ -144,6 +169,7 @@ UNTOUCHED: list[dict[str, Any]] = [
     {"kind": "StorageClass", "provisioner": "kubernetes.io/no-provisioner"},
     {"kind": "Pod", "spec": {"volumes": [{"name": "a", "emptyDir": {}}]}},
     {"kind": "Deployment"},
+    {"kind": "Deployment", "apiVersion": "example.com/v1", "spec": {"template": "mine"}},
 ]
 
 
@@ -154,7 +180,18 @@ def test_what_needs_no_change_is_the_very_same_object(obj: dict[str, Any]) -> No
 
 
 REFUSED: list[tuple[dict[str, Any], Target, str]] = [
-    ({"kind": "PersistentVolume", "spec": {"glusterfs": {}}}, Target.CSI, "spec.glusterfs"),
+    *(
+        ({"kind": "PersistentVolume", "spec": {gone: {}}}, Target.CSI, f"spec.{gone}")
+        for gone in (
+            "cephfs",
+            "flocker",
+            "glusterfs",
+            "photonPersistentDisk",
+            "quobyte",
+            "scaleIO",
+            "storageos",
+        )
+    ),
     ({"kind": "StorageClass", "provisioner": "kubernetes.io/quobyte"}, Target.CSI, "provisioner"),
     (workload("Job", {"name": "a", "cephfs": {}}), Target.CSI, "volumes[0].cephfs"),
     ({"kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}, Target.IN_TREE, "provisioner"),

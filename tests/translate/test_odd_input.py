@@ -148,6 +148,23 @@ def test_deep_nesting_is_a_wrong_type_like_any_other(field: str) -> None:
         translate.pv_to_csi(pv)
 
 
+@pytest.mark.parametrize("obj", [{"": {}}, {"spec": {"": {}}}, {"spec": {None: {}}}])
+def test_odd_keys(obj: Any) -> None:
+    answers(translate.pv_to_csi, obj)
+    answers(translate.inline_to_csi, obj, "default")
+
+
+@pytest.mark.parametrize("partition", [2**31, -(2**31) - 1, 10**30])
+def test_numbers_that_do_not_fit_are_refused(partition: int) -> None:
+    source = {"volumeID": "vol-1", "partition": partition}
+    with pytest.raises(TranslationError, match="too large"):
+        translate.pv_to_csi({"spec": {"awsElasticBlockStore": source}})
+    attributes = {"partition": str(partition)}
+    csi = {"driver": "ebs.csi.aws.com", "volumeHandle": "a", "volumeAttributes": attributes}
+    with pytest.raises(TranslationError, match=r"too large|whole number"):
+        translate.pv_to_in_tree({"spec": {"csi": csi}})
+
+
 def test_two_sources_in_one_volume_are_refused() -> None:
     both = {"awsElasticBlockStore": {"volumeID": "vol-1"}, "rbd": {"image": "a", "monitors": ["m"]}}
     with pytest.raises(TranslationError, match="only one source is allowed"):

@@ -17,6 +17,8 @@ from replant.cli.reporting import FAILED
 from replant.errors import ReplantError, printable
 
 COMMANDS = {
+    "scan": "Find everything that is still in the tree, and say what to do about it.",
+    "explain": "Explain a finding, a plugin or an object.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""
@@ -56,6 +58,10 @@ def main() -> None:
 
 def run() -> None:
     """The ``replant`` and ``kubectl-replant`` commands."""
+    for stream in ("stdin", "stdout", "stderr"):
+        if getattr(sys, stream) is None:
+            # Closed by whoever started us; what is written there is not wanted.
+            setattr(sys, stream, open(os.devnull, "r+"))  # noqa: PTH123, SIM115
     name = PurePath(sys.argv[0]).name
     prog_name = "kubectl replant" if name.startswith("kubectl-") else "replant"
     sys.exit(_outcome(prog_name))

@@ -10,10 +10,11 @@ from typing import Any
 
 import click
 
-from replant.cli.reporting import FAILED, Report
+from replant.cli.reporting import FAILED, MAX_SIZE_MIB, Report
 from replant.errors import printable
 
-_QUANTITY = re.compile(r"[1-9][0-9]*(\.[0-9]+)?(k|[KMGTPE]i?)?")
+_QUANTITY = re.compile(r"\d+(\.\d+)?([eE]\d+|k|[KMGTPE]i|[MGTPE])?")
+_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 EXAMPLES = """\b
@@ -33,8 +34,14 @@ Examples:
 
 
 def _quantity(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
-    if not _QUANTITY.fullmatch(value):
+    if not _QUANTITY.fullmatch(value) or not value.strip("0."):
         raise click.BadParameter(f"{printable(value)!r} is not a quantity such as 1Gi or 500M")
+    return value
+
+
+def _namespace(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
+    if not _NAMESPACE.fullmatch(value):
+        raise click.BadParameter(f"{printable(value)!r} is not a name of a namespace")
     return value
 
 
@@ -54,12 +61,13 @@ def _quantity(ctx: click.Context, param: click.Parameter, value: str) -> str:  #
     help="Capacity of the volumes that are made of pods' inline volumes, which do not say theirs.",
 )  # fmt: skip
 @click.option(
-    "-n", "--namespace", default="default", show_default=True, metavar="NAMESPACE",
+    "-n", "--namespace", default="default", show_default=True, callback=_namespace,
+    metavar="NAMESPACE",
     help="Where workloads that name no namespace will run.",
 )  # fmt: skip
 @click.option(
-    "--max-size", type=click.IntRange(min=1), default=1024, show_default=True, metavar="MIB",
-    help="Refuse larger files.",
+    "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
+    metavar="MIB", help="Refuse larger files.",
 )  # fmt: skip
 @click.option("-v", "--verbose", is_flag=True, help="Name every object, not only the first 20.")
 @click.pass_context

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from replant.cli.bulk import collector_off
 from replant.cli.reporting import Report
 from replant.errors import InputError, TranslationError
 from replant.manifests import jsontext, sources
@@ -17,22 +16,6 @@ from replant.manifests.writers import DiffWriter, JsonWriter, Writer, YamlWriter
 from replant.objects import Object, name_of
 from replant.translate.manifest import Target, Translated, translate_object
 from replant.translate.workloads import InlineDefaults
-
-
-@contextmanager
-def collector_off(wanted: bool) -> Iterator[None]:
-    """Without the garbage collector, which finds nothing in bulk work but looks for it anyway.
-
-    YAML's loader does leave cycles behind, so there it stays on.
-    """
-    was_on = gc.isenabled()
-    if wanted:
-        gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @dataclass
@@ -85,17 +68,15 @@ class Translation:
         )
 
     def _translate_path(self, path: str, max_mib: int, out: BinaryIO) -> None:
-        try:
-            files = sources.find(path, recursive=self._recursive)
-        except (InputError, OSError) as error:
-            self._report.problem(error)
-            return
-        for file in files:
+        for file in sources.find(path, recursive=self._recursive):
             try:
+                if isinstance(file, InputError):
+                    raise file
                 source = sources.read(file, max_mib)
             except InputError as error:
                 self._report.problem(error)
                 continue
+            # YAML's loader does leave cycles behind, so there the collector stays on.
             with collector_off(jsontext.looks_like(source.data)):
                 for document in documents(source):
                     if isinstance(document, InputError):
@@ -191,11 +172,12 @@ class Translation:
                 self._fail(f"{name_of(result.obj)}: {error}")
                 writer.unchanged(item)
         except ValueError as error:
-            self._report.problem(f"an object is left out: {error}")
+            self._report.problem(f"{_name(item)} is left out: {error}")
 
     def _write_added(self, result: Translated | None, writer: Writer) -> None:
         for obj in result.added if result else ():
-            name = name_of(obj)
+            # Its name tells the namespace too: one without is the one that --namespace names.
+            name = f"{obj['kind']} {obj['metadata']['name']}"
             if name not in self._counts.added:
                 self._counts.added.add(name)
                 writer.added(obj)
@@ -203,3 +185,10 @@ class Translation:
     def _fail(self, message: object) -> None:
         self._counts.failed += 1
         self._report.problem(message)
+
+
+def _name(item: Item) -> str:
+    try:
+        return name_of(item.value())
+    except ValueError:
+        return "an object that cannot be read"

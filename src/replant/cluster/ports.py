@@ -83,3 +83,7 @@ class Reader(Protocol):
     async def server_version(self) -> str:
         """Such as 1.24.17."""
         ...
+
+    async def node_config(self, node: str) -> bytes:
+        """The configuration of a node's kubelet, for which nodes/proxy is needed."""
+        ...

@@ -28,7 +28,7 @@ class Builder:
 
     def __init__(self) -> None:
         self._inventory = Inventory()
-        self._seen: set[tuple[str, str, str]] = set()
+        self._seen: dict[str, set[object]] = {}
         self._take: dict[str, Callable[[str, Any], None]] = {
             "PersistentVolume": self._volume,
             "PersistentVolumeClaim": self._claim,
@@ -69,16 +69,19 @@ class Builder:
                 inventory.templates = [u for u in inventory.templates if u.owner.kind != kind]
                 if kind == "StatefulSet":
                     inventory.stateful_sets = fresh.stateful_sets
-        self._seen = {key for key in self._seen if key[0] != kind}
+        self._seen.pop(kind, None)
         inventory.read.pop(kind, None)
 
     def add(self, kind: str, record: Any) -> bool:
         """Take a record in; False where an object of that kind and name was there already."""
         metadata = record.metadata
-        key = (kind, metadata.namespace or "", metadata.name)
-        if key in self._seen:
+        seen = self._seen.setdefault(kind, set())
+        key = (metadata.namespace, metadata.name)
+        # Pods are many and a pod more or less changes nothing, so a hash of it is enough.
+        mark = hash(key) if kind == "Pod" else key
+        if mark in seen:
             return False
-        self._seen.add(key)
+        seen.add(mark)
         take = self._take.get(kind)
         if take:
             take(kind, record)
@@ -120,7 +123,7 @@ class Builder:
         self._inventory.csi_nodes[record.metadata.name] = record
 
     def _driver(self, kind: str, record: records.CSIDriver) -> None:  # noqa: ARG002
-        self._inventory.drivers.add(record.metadata.name)
+        self._inventory.drivers[record.metadata.name] = record.spec.fsGroupPolicy or ""
 
     def _attachment(self, kind: str, record: records.VolumeAttachment) -> None:  # noqa: ARG002
         self._inventory.attachments.append(record)

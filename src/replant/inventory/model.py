@@ -8,9 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import msgspec
+
+from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
 from replant.inventory import records
 from replant.inventory.findings import ObjectRef, ReadCount
+from replant.inventory.quantities import amount
 from replant.translate import driver_of, plugin_of
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -22,15 +26,23 @@ ClaimKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A PersistentVolume, and the plugin that serves it in the tree, if one does."""
+    """A PersistentVolume, and what the joins need of it; the rest is built up when asked for."""
 
-    record: records.PersistentVolume
+    metadata: records.Metadata
+    text: bytes
+    """Its spec, as it was read."""
     plugin: str | None
+    """The in-tree plugin that serves it, if one with a driver does."""
+    driver: str
+    """The CSI driver that serves it, or will."""
+    claim: ClaimKey | None
+    """The claim that it is bound to, or kept for."""
+    capacity: int
 
     @property
     def name(self) -> str:
         """Its name."""
-        return self.record.metadata.name
+        return self.metadata.name
 
     @property
     def ref(self) -> ObjectRef:
@@ -38,51 +50,18 @@ class Volume:
         return ObjectRef("PersistentVolume", self.name)
 
     @property
-    def spec(self) -> dict[str, Any]:
-        """Its spec, as it is stored."""
-        return self.record.spec
-
-    @property
     def labels(self) -> dict[str, str]:
         """Its labels."""
-        return self.record.metadata.labels or {}
+        return self.metadata.labels or {}
 
     @property
     def annotations(self) -> dict[str, str]:
         """Its annotations."""
-        return self.record.metadata.annotations or {}
-
-    @property
-    def driver(self) -> str:
-        """The CSI driver that serves it, or will."""
-        if self.plugin:
-            return driver_of(self.plugin)
-        csi = self.spec.get("csi")
-        driver = csi.get("driver") if isinstance(csi, dict) else None
-        return driver if isinstance(driver, str) else ""
-
-    @property
-    def source(self) -> dict[str, Any]:
-        """Its in-tree source."""
-        for value in (self.spec.get(name) for name in IN_TREE_SOURCES):
-            if isinstance(value, dict):
-                return value
-        return {}
-
-    @property
-    def claim(self) -> ClaimKey | None:
-        """The claim that it is bound to, or kept for."""
-        reference = self.spec.get("claimRef")
-        if not isinstance(reference, dict):
-            return None
-        namespace, name = reference.get("namespace"), reference.get("name")
-        if isinstance(namespace, str) and isinstance(name, str):
-            return namespace, name
-        return None
+        return self.metadata.annotations or {}
 
     def as_object(self) -> dict[str, Any]:
         """What the translator takes."""
-        metadata = self.record.metadata
+        metadata = self.metadata
         return {
             "kind": "PersistentVolume",
             "metadata": {
@@ -90,9 +69,11 @@ class Volume:
                 "labels": metadata.labels,
                 "annotations": metadata.annotations,
             },
-            "spec": self.spec,
+            "spec": _SPEC.decode(self.text),
         }
 
+
+_SPEC = msgspec.json.Decoder(dict[str, Any])
 
 IN_TREE_SOURCES = (
     "awsElasticBlockStore",
@@ -129,6 +110,8 @@ class Inventory:
     server: Version | None = None
     gates: dict[str, dict[str, bool]] = field(default_factory=dict)
     """The gates given to each component, where its flags are visible."""
+    node_gates: dict[str, dict[str, bool]] = field(default_factory=dict)
+    """The gates of each kubelet that was asked."""
     volumes: list[Volume] = field(default_factory=list)
     claims: dict[ClaimKey, records.PersistentVolumeClaim] = field(default_factory=dict)
     classes: list[records.StorageClass] = field(default_factory=list)
@@ -137,7 +120,8 @@ class Inventory:
     stateful_sets: list[records.Workload] = field(default_factory=list)
     nodes: dict[str, records.Node] = field(default_factory=dict)
     csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
-    drivers: set[str] = field(default_factory=set)
+    drivers: dict[str, str] = field(default_factory=dict)
+    """The CSI drivers that are installed, and their fsGroupPolicy."""
     attachments: list[records.VolumeAttachment] = field(default_factory=list)
     read: dict[str, ReadCount] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
@@ -176,10 +160,21 @@ class Inventory:
         return not any(kind in self.unknown for kind in kinds)
 
     def migrated_on(self, node: str) -> frozenset[str]:
-        """The plugins that a node says it redirects to CSI."""
+        """The plugins that a node redirects to CSI: what it says, and what its gates say."""
         csi_node = self.csi_nodes.get(node)
         said = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if csi_node else ""
-        return frozenset(filter(None, said.split(",")))
+        return frozenset(filter(None, said.split(","))) | self._gates_redirect(node)
+
+    def _gates_redirect(self, node: str) -> frozenset[str]:
+        gates, record = self.node_gates.get(node), self.nodes.get(node)
+        info = record.status.nodeInfo if record and record.status else None
+        if gates is None or info is None or not info.kubeletVersion:
+            return frozenset()
+        try:
+            version = Version.parse(info.kubeletVersion)
+        except ValueError:
+            return frozenset()
+        return frozenset(plugin for plugin in LIVES if migrated(plugin, version, gates))
 
     def drivers_on(self, node: str) -> frozenset[str]:
         """The CSI drivers that are registered on a node."""
@@ -188,19 +183,40 @@ class Inventory:
         return frozenset(driver.name for driver in drivers or ())
 
     def inline_uses(self) -> Iterator[tuple[PodUse, records.PodVolume]]:
-        """The volumes that pods and templates name by themselves; of owned pods the template."""
-        for use in self.templates:
-            for volume in use.inline:
-                yield use, volume
-        for use in self.pods:
-            if use.owner == use.top:
+        """The volumes that pods and templates name by themselves.
+
+        Pods whose template is there are left out: they say the same again.
+        """
+        owners = {use.owner for use in self.templates}
+        for use in (*self.templates, *self.pods):
+            if use.owner in owners or use.top not in owners:
                 for volume in use.inline:
                     yield use, volume
 
 
 def volume_of(record: records.PersistentVolume) -> Volume:
-    """A volume with its plugin."""
-    return Volume(record, plugin_of({"spec": record.spec}))
+    """A volume with what the joins need of it; msgspec's error where its spec is no object."""
+    spec = _SPEC.decode(record.spec)
+    plugin = plugin_of({"spec": spec})
+    capacity = spec.get("capacity")
+    return Volume(
+        metadata=record.metadata,
+        text=bytes(record.spec),
+        plugin=plugin,
+        driver=driver_of(plugin) if plugin else _text(spec.get("csi"), "driver"),
+        claim=_claim(spec.get("claimRef")),
+        capacity=amount(capacity.get("storage") if isinstance(capacity, dict) else None),
+    )
+
+
+def _claim(reference: object) -> ClaimKey | None:
+    key = _text(reference, "namespace"), _text(reference, "name")
+    return key if all(key) else None
+
+
+def _text(holder: object, key: str) -> str:
+    value = holder.get(key) if isinstance(holder, dict) else None
+    return value if isinstance(value, str) else ""
 
 
 def source_of(volume: records.PodVolume) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from replant.inventory.checks import (
     workloads,
 )
 from replant.inventory.checks.catalogue import ABOUT_THE_SCAN
+from replant.inventory.checks.reading import ABSENT
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, PluginCounts, ScanResult, Severity, Verdict
 from replant.inventory.model import Inventory, source_of
-from replant.inventory.quantities import amount
 from replant.translate import driver_of, plugin_of
 
 CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
@@ -32,6 +32,9 @@ CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     portworx.findings,
     versions.findings,
 )
+
+_DECISIVE = ("PersistentVolume", "StorageClass")
+"""Without these nobody can say that there is nothing to do."""
 
 _WORST_FIRST = {Severity.BLOCKER: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
@@ -78,6 +81,9 @@ def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
     blockers = sum(finding.severity is Severity.BLOCKER for finding in found)
     warnings = sum(finding.severity is Severity.WARNING for finding in found)
     version = f" for {view.horizon.of_minor}" if view.horizon else ""
+    unread = [kind for kind in _DECISIVE if view.inventory.unknown.get(kind, ABSENT) != ABSENT]
+    if unread:
+        return Verdict.NOT_READY, f"{' and '.join(unread)} could not be read"
     if blockers:
         return Verdict.NOT_READY, f"{blockers} blockers and {warnings} warnings{version}"
     if not view.plugins and not warnings:
@@ -93,8 +99,7 @@ def _count(view: View) -> dict[str, PluginCounts]:
         assert volume.plugin is not None  # noqa: S101 - that is what in-tree means
         count = counts[volume.plugin]
         count.volumes += 1
-        capacity = volume.spec.get("capacity")
-        count.bytes += amount(capacity.get("storage") if isinstance(capacity, dict) else None)
+        count.bytes += volume.capacity
         count.claims += volume.claim in inventory.claims
         workloads_of[volume.plugin].update(pod.top for pod in inventory.users(volume))
     for storage_class in inventory.classes:

@@ -10,6 +10,7 @@ from typing import Any
 from replant.errors import InputError
 from replant.manifests import jsontext, yamltext
 from replant.manifests.sources import Source
+from replant.objects import GROUPS
 
 
 class Format(StrEnum):
@@ -64,12 +65,19 @@ def _json_documents(source: Source) -> Iterator[Document | InputError]:
     for outline in jsontext.outlines(source.data, source.name):
         if isinstance(outline, jsontext.Outline):
             yield _json_document(source, outline)
-        elif outline.document == 1 and source.name.endswith((".yaml", ".yml")):
-            # YAML may start with a brace too.
-            yield from _yaml_documents(source)
-            return
+        elif outline.document == 1:
+            yield from _yaml_after_all(source, outline)
         else:
             yield outline
+
+
+def _yaml_after_all(source: Source, error: InputError) -> Iterator[Document | InputError]:
+    """YAML may start with a brace too; where it is not valid either, it was meant as JSON."""
+    found = list(_yaml_documents(source))
+    if any(isinstance(document, InputError) for document in found):
+        yield error
+    else:
+        yield from found
 
 
 def _json_document(source: Source, outline: jsontext.Outline) -> Document | InputError:
@@ -86,9 +94,9 @@ def _json_document(source: Source, outline: jsontext.Outline) -> Document | Inpu
 
 
 def _yaml_documents(source: Source) -> Iterator[Document | InputError]:
-    for number, text in enumerate(yamltext.split(source.data.decode()), start=1):
+    for number, (before, text) in enumerate(yamltext.split(source.data.decode()), start=1):
         try:
-            value = yamltext.load(text)
+            value = yamltext.load(text, before)
         except ValueError as error:
             yield InputError(str(error), source=source.name, document=number)
             continue
@@ -98,18 +106,25 @@ def _yaml_documents(source: Source) -> Iterator[Document | InputError]:
             reason = "is YAML, but not an object"
             yield InputError(reason, source=source.name, document=number)
             continue
-        yield _yaml_document(source, number, text, value)
+        yield _yaml_document(source, number, before + text, value)
 
 
-def _yaml_document(source: Source, number: int, text: str, value: dict[str, Any]) -> Document:
+def _yaml_document(
+    source: Source, number: int, text: str, value: dict[str, Any]
+) -> Document | InputError:
     whole = Item(text=text, value=value)
     items = value.get("items")
-    if not _is_list(value.get("kind"), value) or not isinstance(items, list | None):
+    if not _is_list(value.get("kind"), value):
         return Document(source.name, number, Format.YAML, [whole])
+    if not isinstance(items, list | None):
+        return InputError("items: must be a list", source=source.name, document=number)
     head = {key: item for key, item in value.items() if key != "items"}
     inner = [Item(value=item) for item in items or ()]
     return Document(source.name, number, Format.YAML, inner, head, whole)
 
 
 def _is_list(kind: object, fields: dict[str, Any]) -> bool:
-    return isinstance(kind, str) and kind.endswith("List") and "items" in fields
+    """Whether this is one of Kubernetes' lists: other kinds may end in the same word."""
+    if not isinstance(kind, str) or not kind.endswith("List") or "items" not in fields:
+        return False
+    return kind == "List" or kind.removesuffix("List") in GROUPS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,9 +11,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from replant.errors import InputError, printable
-
-MAX_SOURCE_MIB = 1024
-"""A file larger than this is refused, unless a person says otherwise: it is held in memory."""
 
 STDIN = "-"
 SUFFIXES = (".json", ".yaml", ".yml")
@@ -32,29 +30,37 @@ class Source:
     data: bytes
 
 
-def find(path: str, *, recursive: bool) -> list[Path | str]:
+def find(path: str, *, recursive: bool) -> Iterator[Path | str | InputError]:
     """What ``path`` stands for: itself, or the manifests in a folder, in the order of their names.
 
-    A file that is named is read whatever it is called; in a folder only manifests are.
+    A file that is named is read whatever it is called; in a folder only manifests are. What
+    cannot be looked into comes as an error, and the rest goes on.
     """
-    if path == STDIN:
-        return [STDIN]
     folder = Path(path)
-    if not folder.is_dir():
-        return [folder]
-    found = sorted(folder.rglob("*") if recursive else folder.iterdir())
-    files: list[Path | str] = [
-        file for file in found if file.suffix.lower() in SUFFIXES and file.is_file()
-    ]
-    if not files:
+    if path == STDIN or (path and not folder.is_dir()):
+        yield STDIN if path == STDIN else folder
+        return
+    if not path:
+        yield InputError("is no name of a file or folder", source="an empty path")
+        return
+    errors: list[OSError] = []
+    files: list[Path | str] = []
+    for here, below, names in os.walk(folder, onerror=errors.append):
+        below.sort()
+        found = (Path(here, name) for name in sorted(names))
+        files += [file for file in found if file.suffix.lower() in SUFFIXES]
+        if not recursive:
+            break
+    yield from files
+    for error in errors:
+        yield InputError(f"cannot be read: {error.strerror}", source=printable(error.filename))
+    if not files and not errors:
         deeper = "" if recursive else " (folders below it are read with --recursive)"
-        raise InputError(
-            f"has no file that ends in {', '.join(SUFFIXES)}{deeper}", source=printable(path)
-        )
-    return files
+        wanted = ", ".join(SUFFIXES)
+        yield InputError(f"has no file that ends in {wanted}{deeper}", source=printable(path))
 
 
-def read(path: Path | str, max_mib: int = MAX_SOURCE_MIB) -> Source:
+def read(path: Path | str, max_mib: int) -> Source:
     """Read one file or standard input, up to the limit."""
     name = "standard input" if path == STDIN else printable(str(path))
     limit = max_mib * 2**20

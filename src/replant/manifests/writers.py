@@ -96,10 +96,16 @@ class YamlWriter:
 
     def unchanged(self, item: Item) -> None:
         """See Writer."""
-        if self._items is None and item.text is not None:
+        if self._items is None and item.text is not None and _ends_well(item):
             self._write_document(item.text)
-        else:
+            return
+        try:
             self.added(item.value())
+        except ValueError:
+            if item.raw is None:
+                raise
+            # JSON is YAML too, and says what block style cannot.
+            self._write_text(bytes(item.raw).replace(b"\n", b" ").decode() + "\n")
 
     def changed(self, item: Item, after: Object) -> None:  # noqa: ARG002
         """See Writer."""
@@ -107,12 +113,14 @@ class YamlWriter:
 
     def added(self, obj: Object) -> None:
         """See Writer."""
+        self._write_text(yamltext.dump(obj if self._items is None else [obj]), "")
+
+    def _write_text(self, text: str, marker: str = "- ") -> None:
         if self._items is None:
-            self._write_document(yamltext.dump(obj))
-        else:
-            text = yamltext.dump([obj])
-            self._out.write(text.encode() if self._items else b"items:\n" + text.encode())
-            self._items += 1
+            self._write_document(text)
+            return
+        self._out.write((("" if self._items else "items:\n") + marker + text).encode())
+        self._items += 1
 
     def _write_document(self, text: str) -> None:
         if self._documents and not text.startswith("---"):
@@ -151,6 +159,12 @@ class DiffWriter:
 
     def _write(self, lines: Iterator[str]) -> None:
         self._out.write("".join(self._paint(line) + "\n" for line in lines).encode())
+
+
+def _ends_well(item: Item) -> bool:
+    """Whether a line's end after the text changes nothing: in a block of text it may."""
+    text = item.text or ""
+    return text.endswith("\n") or yamltext.load(f"{text}\n") == item.value()
 
 
 def _difference(before: Any, after: Object, old: str, new: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ has it: a date stays text, 1:30 is not ninety, 1e3 is a number, and y is a boole
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,25 +18,44 @@ MAX_DOCUMENT_MIB = 64
 """One YAML document takes fifty times its size in memory while it is loaded."""
 
 MAX_DEPTH = 100
-MAX_ALIASED = 100_000
-"""How many values aliases may add to a document: enough for people, too few for a bomb."""
+_VALUE_COSTS = 32
+"""What any value counts for, however short."""
+
+MAX_ALIASED_MIB = 8
+"""How much aliases may add to a document: enough for people, too little for a bomb."""
 
 _SEPARATOR = re.compile(r"^---(?=\s|\Z)", re.MULTILINE)
 _END = re.compile(r"^\.\.\.(?=\s|\Z)", re.MULTILINE)
 _CONTENT = re.compile(r"^(?![ \t\r]*(#|$)|%)", re.MULTILINE)
+_DIRECTIVE = re.compile(r"^%", re.MULTILINE)
 _DEEP_BLOCK = re.compile(rf"^[ \-?:]{{{MAX_DEPTH}}}", re.MULTILINE)
-_BRACKETS = re.compile(r"[\[\]{}]")
 
 _BOOL_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false")
 _BOOL_SPELLINGS = {spell(word) for word in _BOOL_WORDS for spell in (str, str.title, str.upper)}
 _BOOL = re.compile(rf"(?:{'|'.join(sorted(_BOOL_SPELLINGS))})\Z")
-_INT = re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0o?[0-7_]+|0|[1-9][0-9_]*)\Z")
-_FLOAT = re.compile(
-    r"[-+]?(?:\.[0-9_]+|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z"
-    r"|\.(?:nan|NaN|NAN)\Z"
-)
 _NULL = re.compile(r"(?:~|null|Null|NULL|)\Z")
 _MERGE = re.compile(r"<<\Z")
+_INT = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)|0[oO]?(?P<oct>[0-7]+)"
+    r"|(?P<dec>0|[1-9][0-9]*))\Z"
+)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+_BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
+
+
+class _Number:
+    """Matches a plain scalar as kubectl's library does: underscores do not count."""
+
+    def __init__(self, *patterns: re.Pattern[str]) -> None:
+        self._patterns = patterns
+
+    def match(self, text: str) -> object:
+        return any(pattern.match(_without_underscores(text)) for pattern in self._patterns)
+
+
+def _without_underscores(text: str) -> str:
+    return text if text.startswith(".") else text.replace("_", "")
 
 
 _TAGS = "tag:yaml.org,2002:"
@@ -43,15 +63,15 @@ _TEXT_TAG = f"{_TAGS}str"
 _MERGE_TAG = f"{_TAGS}merge"
 
 
-def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
+def _resolvers() -> dict[str, list[tuple[str, Any]]]:
     rules = (
         ("bool", _BOOL, "yYnNtTfFoO"),
-        ("int", _INT, "-+0123456789"),
-        ("float", _FLOAT, "-+0123456789."),
+        ("int", _Number(_INT), "-+0123456789"),
+        ("float", _Number(_FLOAT, _NO_NUMBER), "-+0123456789."),
         ("null", _NULL, ["~", "n", "N", ""]),
         ("merge", _MERGE, "<"),
     )
-    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    table: dict[str, list[tuple[str, Any]]] = {}
     for tag, pattern, starts in rules:
         for start in starts:
             table.setdefault(start, []).append((_TAGS + tag, pattern))
@@ -59,22 +79,56 @@ def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
 
 
 class _Loader(yaml.CSafeLoader):
-    """Safe, without dates, with keys that are text, and an error for a key given twice."""
+    """What JSON can hold and nothing else; keys are text, and none may be given twice."""
 
     yaml_implicit_resolvers = _resolvers()
+    yaml_constructors = {  # noqa: RUF012 - the base class has it so
+        tag: constructor
+        for tag, constructor in yaml.CSafeLoader.yaml_constructors.items()
+        if tag is None or tag.removeprefix(_TAGS) in ("null", "bool", "str", "seq", "map")
+    }
     bool_values: ClassVar[dict[str, bool]] = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        own = [key for key, _ in node.value if key.tag != _MERGE_TAG]
-        names = {key.value for key in own if isinstance(key, yaml.ScalarNode)}
-        if len(names) != len(own):
-            _refuse_repeated(own)
-        for key in own:
-            if key.tag != _TEXT_TAG and isinstance(key, yaml.ScalarNode):
-                key.value = _key_text(self.construct_object(key), key)
-                key.tag = _TEXT_TAG
-                self.constructed_objects.pop(key, None)
+        own = sum(key.tag != _MERGE_TAG for key, _ in node.value)
+        self.flatten_mapping(node)
+        if any(key.tag != _TEXT_TAG for key, _ in node.value):
+            # A new key each: the node may stand elsewhere too, as a value.
+            node.value = [(self._text_key(key), value) for key, value in node.value]
+        keys = [key.value for key, _ in node.value[len(node.value) - own :]]
+        if len(set(map(str, keys))) != own:
+            _refuse_repeated(node, keys)
         return super().construct_mapping(node, deep)
+
+    def _text_key(self, key: yaml.Node) -> yaml.Node:
+        if key.tag == _TEXT_TAG or not isinstance(key, yaml.ScalarNode):
+            return key
+        text = _key_text(self.construct_object(key), key)
+        return yaml.ScalarNode(_TEXT_TAG, text, key.start_mark, key.end_mark)
+
+
+def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
+    found = _INT.match(_without_underscores(loader.construct_scalar(node)))
+    if not found:
+        raise _not_valid(node, "is not a whole number")
+    digits, base = next((found[name], base) for name, base in _BASES.items() if found[name])
+    return int(found["sign"] + digits, base)
+
+
+def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float | str:
+    text = _without_underscores(loader.construct_scalar(node))
+    if not _FLOAT.match(text):
+        raise _not_valid(node, "is not a number that JSON can hold")
+    number = float(text)
+    return node.value if math.isinf(number) else number
+
+
+def _not_valid(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+
+
+_Loader.add_constructor(f"{_TAGS}int", _construct_int)
+_Loader.add_constructor(f"{_TAGS}float", _construct_float)
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -86,24 +140,30 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def split(text: str) -> Iterator[str]:
-    """Each document's text, comments included; documents without content are left out.
+def split(text: str) -> Iterator[tuple[str, str]]:
+    """Each document's text, behind the comments and directives that stand before it.
 
     A line that starts with three dashes separates documents wherever it stands, even inside a
     block of text: so the YAML specification has it. One broken document thus costs no other.
     """
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
+    before = ""
     for start, end in pairwise(starts):
         document = text[start:end]
         body = document.removeprefix("---")
         if _CONTENT.search(_END.sub("", body)):
-            yield document
+            yield before, document
+            before = ""
+        elif "#" in document or "%" in document:
+            before += document
 
 
-def load(text: str) -> Any:
+def load(text: str, before: str = "") -> Any:
     """One document, built up; ValueError says why it cannot be."""
     if len(text) > MAX_DOCUMENT_MIB * 2**20:
         raise ValueError(f"is larger than {MAX_DOCUMENT_MIB} MiB; as JSON it may be larger")
+    if _DIRECTIVE.search(before):
+        text = before + text
     try:
         _refuse_deep(text)
         loader = _Loader(text)
@@ -118,7 +178,7 @@ def load(text: str) -> Any:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise ValueError(_explained(error)) from error
-    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
+    except (yaml.YAMLError, ValueError, TypeError, LookupError) as error:
         raise ValueError(str(error)) from error
 
 
@@ -147,33 +207,24 @@ def _key_text(key: Any, node: yaml.Node) -> str:
         return "true" if key else "false"
     if isinstance(key, str | int | float):
         return str(key)
-    problem = f"a key must be text, not {type(key).__name__}"
-    raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    raise _not_valid(node, f"a key must be text, not {type(key).__name__}")
 
 
-def _refuse_repeated(keys: list[Any]) -> None:
-    seen = set()
-    for key in keys:
-        if isinstance(key, yaml.ScalarNode):
-            if key.value in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"the key {key.value!r} is given twice", key.start_mark
-                )
-            seen.add(key.value)
+def _refuse_repeated(node: yaml.MappingNode, keys: list[Any]) -> None:
+    repeated = next((key for key in keys if keys.count(key) > 1), None)
+    if isinstance(repeated, str):
+        raise _not_valid(node, f"the key {repeated!r} is given twice")
 
 
 def _refuse_deep(text: str) -> None:
     """libyaml's composer recurses on the C stack, so depth must be known before it is called.
 
-    Brackets in strings count here too; only where the sum looks dangerous is the text parsed.
+    No document is deeper than it has opening brackets, wherever they stand; most have few. Where
+    there are many, the text is parsed for its depth alone.
     """
-    if text.count("[") + text.count("{") > MAX_DEPTH or _DEEP_BLOCK.search(text):
-        depth = deepest = 0
-        for bracket in _BRACKETS.findall(text):
-            depth += 1 if bracket in "[{" else -1
-            deepest = max(deepest, depth)
-        if deepest > MAX_DEPTH or _DEEP_BLOCK.search(text):
-            _refuse_deep_events(text)
+    openings = text.count("[") - text.count("[]") + text.count("{") - text.count("{}")
+    if openings >= MAX_DEPTH // 2 or _DEEP_BLOCK.search(text):
+        _refuse_deep_events(text)
 
 
 def _refuse_deep_events(text: str) -> None:
@@ -188,25 +239,32 @@ def _refuse_deep_events(text: str) -> None:
 
 
 def _refuse_bomb(root: yaml.Node) -> None:
-    """Count what the aliases stand for, without following any of them twice."""
-    sizes: dict[int, int] = {}  # numbers as large as they get, nothing is built
+    """Measure what the aliases stand for, without following any of them twice."""
+    sizes: dict[int, int] = {}  # in characters; numbers as large as they get, nothing is built
+    depths: dict[int, int] = {}
     open_nodes: set[int] = set()
+    own = 0
     stack = [(root, False)]
     while stack:
         node, children_done = stack.pop()
         key = id(node)
         if children_done:
             open_nodes.discard(key)
-            sizes[key] = 1 + sum(sizes[id(child)] for child in _children(node))
+            children = [id(child) for child in _children(node)]
+            itself = _VALUE_COSTS + (len(node.value) if isinstance(node, yaml.ScalarNode) else 0)
+            own += itself
+            sizes[key] = itself + sum(sizes[child] for child in children)
+            depths[key] = 1 + max((depths[child] for child in children), default=0)
         elif key in open_nodes:
             raise ValueError("an alias in it refers to what it is part of")
         elif key not in sizes:
             open_nodes.add(key)
             stack.append((node, True))
             stack.extend((child, False) for child in _children(node))
-    added = sizes[id(root)] - len(sizes)
-    if added > MAX_ALIASED:
-        raise ValueError(f"its aliases would add more than {MAX_ALIASED:,} values to it")
+    if depths[id(root)] > MAX_DEPTH:
+        raise ValueError(f"its aliases make it deeper than {MAX_DEPTH} levels")
+    if sizes[id(root)] - own > MAX_ALIASED_MIB * 2**20:
+        raise ValueError(f"its aliases would add more than {MAX_ALIASED_MIB} MiB to it")
 
 
 def _children(node: yaml.Node) -> Iterator[yaml.Node]:

@@ -133,7 +133,7 @@ def _in_tree_source(holder: Fields) -> tuple[Plugin, Fields]:
             if found:
                 holder.refuse(field, f"stands beside {found}: only one source is allowed")
             found = field
-    source = holder.structure(found)
+    source = holder.structure(found) if found else None
     if source is None:
         known = ", ".join(registry.BY_SOURCE)
         reason = f"has no in-tree source that a CSI driver takes over; known are {known}"

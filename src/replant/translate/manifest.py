@@ -11,10 +11,17 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from replant.errors import TranslationError, shown
-from replant.objects import PERSISTENT_VOLUME, POD_SPEC_PATHS, STORAGE_CLASS, Object, name_of
+from replant.objects import (
+    PERSISTENT_VOLUME,
+    POD_SPEC_PATHS,
+    STORAGE_CLASS,
+    Object,
+    is_ours,
+    name_of,
+)
 from replant.translate import api, registry
 from replant.translate.fields import Fields, Root, root
-from replant.translate.workloads import InlineDefaults, translate_pod_volumes
+from replant.translate.workloads import InlineDefaults, storable, translate_pod_volumes
 
 WITHOUT_DRIVER = {
     "cephfs": "cephfs",
@@ -59,6 +66,8 @@ class Translated(NamedTuple):
 
 def translate_object(obj: Object, kind: str, target: Target, inline: InlineDefaults) -> Translated:
     """Translate one object of any kind; a kind that holds no volumes stays as it is."""
+    if not is_ours(kind, obj.get("apiVersion")):
+        return Translated(obj)
     if kind == PERSISTENT_VOLUME:
         translated = _volume(obj, target)
         return Translated(translated, notes=_warnings(obj, translated, target))
@@ -75,7 +84,7 @@ def _volume(pv: Object, target: Target) -> Object:
         return pv
     if target is Target.CSI:
         if api.plugin_of(pv):
-            return api.pv_to_csi(pv)
+            return storable(api.pv_to_csi(pv))
         _refuse_without_driver(spec, name_of(pv, PERSISTENT_VOLUME), "spec.")
         return pv
     csi = spec.get("csi")

@@ -7,7 +7,8 @@ import json
 import re
 from dataclasses import dataclass
 
-from replant.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Object
+from replant.errors import TranslationError
+from replant.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Object, name_of
 from replant.translate import api, registry
 from replant.translate.fields import Fields, sparse
 
@@ -91,7 +92,39 @@ def _volume_and_claim(
             "volumeName": name,
         },
     }
-    return pv, claim
+    return storable(pv), claim
+
+
+def storable(pv: Object) -> Object:
+    """The volume with secret references that the API server accepts.
+
+    In memory Kubernetes makes do with references that say no namespace, or nothing at all; a
+    stored one must say both. The in-tree plugins took the claim's namespace.
+    """
+    csi = pv["spec"]["csi"]
+    references = [key for key in csi if key.endswith("SecretRef")]
+    if all(csi[key].get("name") and csi[key].get("namespace") for key in references):
+        return pv
+    completed = dict(csi)
+    for key in references:
+        if csi[key].get("name"):
+            completed[key] = _completed(pv, key)
+        else:
+            del completed[key]
+    return {**pv, "spec": {**pv["spec"], "csi": completed}}
+
+
+def _completed(pv: Object, key: str) -> Object:
+    reference: Object = pv["spec"]["csi"][key]
+    claim = pv["spec"].get("claimRef") or {}
+    namespace = reference.get("namespace") or claim.get("namespace")
+    if not namespace:
+        raise TranslationError(
+            "says no namespace of its secret, and no claimRef does",
+            obj=name_of(pv, PERSISTENT_VOLUME),
+            field=f"spec.csi.{key}",
+        )
+    return {**reference, "namespace": namespace}
 
 
 def _name(plugin_name: str, namespace: str, spec: Object) -> str:

@@ -40,12 +40,14 @@ class Nodes:
             seen = labels if driver in drivers else _as_the_driver_would(labels, terms)
             if any(_meets(seen, term) for term in terms):
                 return ""
-        asked = [
-            f"{it.get('key')} {it.get('operator')} {','.join(it.get('values') or ())}".strip()
-            for term in terms
-            for it in term.get("matchExpressions") or ()
-        ]
-        return " or ".join(asked[:3])
+        return " or ".join(filter(None, map(_asked, terms[:3])))
+
+
+def _asked(term: Any) -> str:
+    return " and ".join(
+        f"{it.get('key')} {it.get('operator')} {','.join(it.get('values') or ())}".strip()
+        for it in term.get("matchExpressions") or ()
+    )
 
 
 def _as_the_driver_would(labels: _Labels, terms: list[Any]) -> _Labels:
@@ -53,7 +55,8 @@ def _as_the_driver_would(labels: _Labels, terms: list[Any]) -> _Labels:
     zone = labels.get(ZONE) or labels.get(BETA_ZONE)
     region = labels.get(REGION) or labels.get(BETA_REGION)
     keys = {it.get("key", "") for term in terms for it in term.get("matchExpressions") or ()}
-    added = {key: zone for key in keys if key.endswith("/zone") and zone and key not in labels}
+    keys -= {ZONE, REGION, BETA_ZONE, BETA_REGION}
+    added = {key: zone for key in keys if key.endswith("/zone") and zone}
     added |= {key: region for key in keys if key.endswith("/region") and region}
     return {**added, **labels}
 

@@ -55,7 +55,7 @@ def _stuck(attachment: records.VolumeAttachment) -> Iterator[Finding]:
             "RP502",
             Severity.WARNING,
             _ref(attachment),
-            f"It is being {doing} and does not come to an end{why}.",
+            f"It is being {doing}; if that does not come to an end, it is stuck{why}.",
             f"kubectl describe volumeattachment {quote(attachment.metadata.name)}",
         )
 
@@ -93,5 +93,6 @@ def _stranded_in_tree(view: View) -> Iterator[Finding]:
                     ObjectRef("Node", name),
                     f"The in-tree plugin attached {shown(attached.name)}, but the node redirects "
                     f"{plugin} to CSI: at its next restart the controller may detach it in use.",
-                    f"kubectl drain {quote(name)} --ignore-daemonsets, then uncordon it",
+                    f"kubectl drain {quote(name)} --ignore-daemonsets && "
+                    f"kubectl uncordon {quote(name)}",
                 )

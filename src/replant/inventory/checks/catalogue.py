@@ -34,6 +34,7 @@ TITLES: dict[str, str] = {
     "RP401": "CSI driver not installed",
     "RP402": "CSI driver missing on a node that uses its volumes",
     "RP403": "Node redirects a plugin whose driver it does not have",
+    "RP404": "Node redirects a plugin that the controllers do not",
     "RP501": "VolumeAttachment without its volume or node",
     "RP502": "VolumeAttachment that is stuck",
     "RP503": "Volume attached by the side that will not detach it",

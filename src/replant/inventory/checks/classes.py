@@ -117,22 +117,26 @@ def _defaults(view: View) -> Iterator[Finding]:
             Severity.WARNING,
             _ref(storage_class),
             f"Several classes are the default ({shown(names)}); the newest wins, or none.",
-            f"kubectl annotate sc {name} --overwrite {_DEFAULT[0]}=false",
+            f"Keep one; for the others: kubectl annotate sc {name} {_DEFAULT[1]}- "
+            f"--overwrite {_DEFAULT[0]}=false",
         )
 
 
 def _stateful_sets(view: View) -> Iterator[Finding]:
+    classes = view.inventory.classes
     for stateful_set in view.inventory.stateful_sets:
         metadata = stateful_set.metadata
         for template in stateful_set.spec.volumeClaimTemplates or ():
-            name = template.spec.storageClassName or ""
+            name = template.spec.storageClassName
+            if name is None:
+                name = next((it.metadata.name for it in classes if _is_default(it)), "")
             storage_class = view.inventory.class_by_name.get(name)
             if storage_class and storage_class.provisioner in LIVES:
                 yield Finding(
                     "RP204",
                     Severity.WARNING,
                     ObjectRef("StatefulSet", metadata.name, metadata.namespace or ""),
-                    f"Its claims {shown(template.metadata.name)} name the in-tree class "
+                    f"Its claims {shown(template.metadata.name)} are of the in-tree class "
                     f"{shown(name)}, and its templates cannot be changed.",
                     "Recreate that class with the CSI provisioner, under the same name.",
                 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from shlex import quote
 
+from replant.gates.plugins import LIVES
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
 from replant.translate import driver_of
@@ -22,6 +23,8 @@ def findings(view: View) -> Iterator[Finding]:
             yield from _missing_on_nodes(view, plugin, driver, severity)
         if view.inventory.knows("CSINode"):
             yield from _redirected_without(view, plugin, driver)
+            if view.server and not view.migrated_now(plugin):
+                yield from _redirected_alone(view, plugin)
 
 
 def _not_installed(plugin: str, driver: str, severity: Severity) -> Finding:
@@ -48,6 +51,19 @@ def _missing_on_nodes(
             )
 
 
+def _redirected_alone(view: View, plugin: str) -> Iterator[Finding]:
+    for node in sorted(view.inventory.csi_nodes):
+        if plugin in view.inventory.migrated_on(node):
+            yield Finding(
+                "RP404",
+                Severity.BLOCKER,
+                ObjectRef("Node", node),
+                f"Its kubelet redirects {plugin} to CSI, the controllers do not: pods that need "
+                "such a volume never start here.",
+                f"Switch kube-controller-manager first: {LIVES[plugin].migration_gate}=true",
+            )
+
+
 def _look_at(node: str) -> str:
     return (
         f"See whether the driver's DaemonSet runs here: kubectl get csinode {quote(node)} -o yaml"
@@ -58,9 +74,10 @@ def _redirected_without(view: View, plugin: str, driver: str) -> Iterator[Findin
     for node in sorted(view.inventory.csi_nodes):
         migrated = plugin in view.inventory.migrated_on(node)
         if migrated and driver not in view.inventory.drivers_on(node):
+            used = node in view.nodes_by_plugin.get(plugin, {})
             yield Finding(
                 "RP403",
-                Severity.BLOCKER,
+                Severity.BLOCKER if used else Severity.WARNING,
                 ObjectRef("Node", node),
                 f"Its kubelet redirects {plugin} to {driver}, which is not registered here: "
                 "no such volume can be mounted.",

@@ -11,6 +11,9 @@ from replant.inventory.findings import Finding, Severity
 from replant.inventory.model import Volume
 from replant.translate.portworx import SECRET_NAME, SECRET_NAMESPACE, Portworx
 
+_BEFORE_THE_START = ("ContainerCreating", "PodInitializing")
+"""Containers that wait like this have not got their volumes yet."""
+
 _PVC_NAMESPACE = "${pvc.namespace}"
 
 
@@ -32,7 +35,7 @@ def findings(view: View) -> Iterator[Finding]:
             _patch(view, volume),
         )
         for pod in view.inventory.users(volume):
-            if pod.waiting:
+            if pod.waiting.startswith(_BEFORE_THE_START) or "token" in pod.waiting:
                 yield Finding(
                     "RP702",
                     Severity.BLOCKER,
@@ -54,12 +57,15 @@ def _is_secured(view: View, volumes: list[Volume]) -> bool:
 
 def _patch(view: View, volume: Volume) -> str:
     """The command that adds the annotations, with what the volume's class says of the secret."""
-    storage_class = view.inventory.class_by_name.get(str(volume.spec.get("storageClassName") or ""))
+    class_name = volume.as_object()["spec"].get("storageClassName")
+    storage_class = view.inventory.class_by_name.get(str(class_name or ""))
     said = (storage_class.parameters if storage_class else None) or {}
     name = volume.annotations.get(SECRET_NAME) or said.get(SECRET_NAME, "SECRET")
     namespace = volume.annotations.get(SECRET_NAMESPACE) or said.get(SECRET_NAMESPACE, "NAMESPACE")
     if namespace == _PVC_NAMESPACE and volume.claim:
         namespace = volume.claim[0]
+    name = "SECRET" if "${" in name else name
+    namespace = "NAMESPACE" if "${" in namespace else namespace
     return (
         f"kubectl annotate pv {quote(volume.name)} --overwrite "
         f"{SECRET_NAME}={quote(name)} {SECRET_NAMESPACE}={quote(namespace)}"

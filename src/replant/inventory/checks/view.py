@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from replant.gates.plugins import LIVES, migrated, servable
 from replant.gates.versions import Version
-from replant.inventory.model import IN_TREE_SOURCES, Inventory, source_of
+from replant.inventory.model import Inventory, source_of
 from replant.translate import plugin_of
 from replant.translate.manifest import WITHOUT_DRIVER
 
@@ -33,9 +34,17 @@ class View:
         return self.target or (self.server.next_minor() if self.server else None)
 
     def migrated_now(self, plugin: str) -> bool:
-        """Whether the cluster's controllers redirect this plugin to CSI, as far as is known."""
+        """Whether the cluster's controllers redirect this plugin to CSI, as far as is known.
+
+        A managed control plane hides its flags. Nodes are switched after it, so if one of them
+        says that it redirects, the controllers do.
+        """
+        if self.server is None:
+            return False
         gates = self.inventory.gates.get(CONTROLLER)
-        return self.server is not None and migrated(plugin, self.server, gates)
+        if gates is None and plugin in self._redirected:
+            return True
+        return migrated(plugin, self.server, gates)
 
     def migrated_then(self, plugin: str) -> bool:
         """Whether they will at the horizon, with the flags that they have."""
@@ -47,6 +56,11 @@ class View:
         return self.horizon is None or servable(plugin, self.horizon)
 
     @cached_property
+    def _redirected(self) -> frozenset[str]:
+        nodes = self.inventory.csi_nodes
+        return frozenset().union(*(self.inventory.migrated_on(node) for node in nodes))
+
+    @cached_property
     def plugins(self) -> list[str]:
         """The plugins that this cluster uses: in volumes, classes or pods."""
         found = {volume.plugin for volume in self.inventory.in_tree}
@@ -55,22 +69,17 @@ class View:
         return [plugin for plugin in LIVES if plugin in found]
 
     @cached_property
-    def nodes_by_plugin(self) -> dict[str, dict[str, int]]:
-        """On which nodes pods use each plugin's volumes, and how many do."""
-        found: dict[str, dict[str, int]] = {}
-        for volume in self.inventory.in_tree:
-            for pod in self.inventory.users(volume):
-                self._count(found, volume.plugin, pod.node)
+    def nodes_by_plugin(self) -> dict[str, Counter[str]]:
+        """On which nodes pods use each plugin's volumes, and how many pods do."""
+        plugin_by_claim = {it.claim: it.plugin for it in self.inventory.in_tree if it.claim}
+        found: dict[str, Counter[str]] = {}
         for pod in self.inventory.pods:
-            for inline in pod.inline:
-                self._count(found, plugin_of(source_of(inline)), pod.node)
+            plugins = {plugin_by_claim.get((pod.owner.namespace, claim)) for claim in pod.claims}
+            plugins |= {plugin_of(source_of(inline)) for inline in pod.inline}
+            for plugin in plugins - {None}:
+                if plugin and pod.node:
+                    found.setdefault(plugin, Counter())[pod.node] += 1
         return found
-
-    @staticmethod
-    def _count(found: dict[str, dict[str, int]], plugin: str | None, node: str) -> None:
-        if plugin and node:
-            nodes = found.setdefault(plugin, {})
-            nodes[node] = nodes.get(node, 0) + 1
 
 
 def without_driver(holder: object) -> Iterator[tuple[str, str]]:
@@ -79,6 +88,3 @@ def without_driver(holder: object) -> Iterator[tuple[str, str]]:
         value = holder.get(source) if isinstance(holder, dict) else getattr(holder, source, None)
         if value is not None:
             yield source, plugin
-
-
-__all__ = ["CONTROLLER", "IN_TREE_SOURCES", "View", "without_driver"]

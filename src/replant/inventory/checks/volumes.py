@@ -11,9 +11,10 @@ from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER, phase
 from replant.inventory.checks.affinity import Nodes
 from replant.inventory.checks.view import CONTROLLER, View, without_driver
 from replant.inventory.findings import Finding, Severity
-from replant.inventory.model import Volume
+from replant.inventory.model import IN_TREE_SOURCES, Volume
 from replant.objects import Object
 from replant.translate import driver_of, pv_to_csi
+from replant.translate.rbd import HANDLE_ANNOTATION
 from replant.translate.topology import BETA_REGION, BETA_ZONE
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
@@ -21,6 +22,10 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 _VSPHERE_PATH = re.compile(r"\[[^\]]+\] .+\.vmdk")
 _BETA = (BETA_ZONE, BETA_REGION)
+_TRANSLATED_AFFINITY = frozenset(
+    f"kubernetes.io/{plugin}" for plugin in ("aws-ebs", "gce-pd", "cinder", "vsphere-volume")
+)
+_RETAIN = '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
 _FS_GROUP_POLICY = '{"spec":{"fsGroupPolicy":"File"}}'
 _MODIFIABLE = frozenset({"ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.azure.com"})
 
@@ -30,18 +35,19 @@ def findings(view: View) -> Iterator[Finding]:
     nodes = Nodes(view)
     told: dict[str, str] = {}
     for volume in view.inventory.volumes:
-        if volume.record.metadata.deletionTimestamp:
+        if volume.metadata.deletionTimestamp:
             yield _terminating(volume)
+        pv = volume.as_object()
         if volume.plugin is None:
-            yield from _without_driver(volume)
+            yield from _without_driver(volume, pv["spec"])
             continue
         if volume.plugin not in told:
             told[volume.plugin] = _who_serves(view, volume.plugin)
         yield Finding("RP101", _urgency(view, volume.plugin), volume.ref, told[volume.plugin])
-        yield from _translation(volume, nodes)
-        yield from _beta_keys(volume)
-        yield from _annotations(view, volume)
-        yield from _file_system(view, volume)
+        yield from _translation(volume, pv, nodes)
+        yield from _beta_keys(volume, pv["spec"])
+        yield from _annotations(view, volume, pv["spec"])
+        yield from _file_system(view, volume, pv["spec"])
         yield _native(volume)
 
 
@@ -64,8 +70,8 @@ def _who_serves(view: View, plugin: str) -> str:
     return f"{text}{PHASE_MEANS[now]}."
 
 
-def _without_driver(volume: Volume) -> Iterator[Finding]:
-    for _, plugin in without_driver(volume.spec):
+def _without_driver(volume: Volume, spec: Object) -> Iterator[Finding]:
+    for _, plugin in without_driver(spec):
         version = REMOVED_WITHOUT_DRIVER[plugin].of_minor
         yield Finding(
             "RP102",
@@ -87,16 +93,16 @@ def _terminating(volume: Volume) -> Finding:
     )
 
 
-def _translation(volume: Volume, nodes: Nodes) -> Iterator[Finding]:
+def _translation(volume: Volume, pv: Object, nodes: Nodes) -> Iterator[Finding]:
     try:
-        translated = pv_to_csi(volume.as_object())
+        translated = pv_to_csi(pv)
     except TranslationError as error:
         yield _untranslatable(volume, error)
         return
     if volume.plugin == "kubernetes.io/vsphere-volume":
-        yield from _vsphere_path(volume)
-    if volume.plugin == "kubernetes.io/rbd":
-        yield _rbd_cluster(volume, translated)
+        yield from _vsphere_path(volume, pv["spec"]["vsphereVolume"])
+    if volume.plugin == "kubernetes.io/rbd" and HANDLE_ANNOTATION not in volume.annotations:
+        yield _rbd_cluster(volume, pv["spec"]["rbd"], translated)
     wanted = nodes.unmet(translated, volume.driver)
     if wanted:
         yield Finding(
@@ -135,8 +141,8 @@ def _untranslatable(volume: Volume, error: TranslationError) -> Finding:
     )
 
 
-def _vsphere_path(volume: Volume) -> Iterator[Finding]:
-    path = volume.source.get("volumePath", "")
+def _vsphere_path(volume: Volume, source: Object) -> Iterator[Finding]:
+    path = source["volumePath"]
     if not _VSPHERE_PATH.fullmatch(path):
         yield Finding(
             "RP106",
@@ -147,8 +153,8 @@ def _vsphere_path(volume: Volume) -> Iterator[Finding]:
         )
 
 
-def _rbd_cluster(volume: Volume, translated: Object) -> Finding:
-    monitors = ", ".join(f'"{shown(monitor)}"' for monitor in volume.source.get("monitors") or ())
+def _rbd_cluster(volume: Volume, source: Object, translated: Object) -> Finding:
+    monitors = ", ".join(f'"{shown(monitor)}"' for monitor in source["monitors"])
     cluster = translated["spec"]["csi"]["volumeAttributes"]["clusterID"]
     return Finding(
         "RP107",
@@ -159,8 +165,8 @@ def _rbd_cluster(volume: Volume, translated: Object) -> Finding:
     )
 
 
-def _beta_keys(volume: Volume) -> Iterator[Finding]:
-    in_affinity = [key for key in _BETA if key in _affinity_keys(volume.spec)]
+def _beta_keys(volume: Volume, spec: Object) -> Iterator[Finding]:
+    in_affinity = [key for key in _BETA if key in _affinity_keys(spec)]
     in_labels = [key for key in _BETA if key in volume.labels]
     if in_affinity:
         yield Finding(
@@ -168,7 +174,9 @@ def _beta_keys(volume: Volume) -> Iterator[Finding]:
             Severity.WARNING,
             volume.ref,
             f"Its affinity uses {', '.join(in_affinity)}, which new nodes no longer carry.",
-            "Converting the volume to a native CSI one rewrites its affinity.",
+            "Converting the volume to a native CSI one rewrites its affinity."
+            if volume.plugin in _TRANSLATED_AFFINITY
+            else f"From 1.27 on the keys may be replaced: kubectl edit pv {quote(volume.name)}",
         )
     elif in_labels:
         yield Finding(
@@ -188,12 +196,12 @@ def _affinity_keys(spec: Object) -> set[str]:
         return set()
 
 
-def _annotations(view: View, volume: Volume) -> Iterator[Finding]:
+def _annotations(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
     assert volume.plugin is not None  # noqa: S101 - only in-tree volumes come here
     provisioned_by = volume.annotations.get(PROVISIONED_BY)
     migrated_to = volume.annotations.get(MIGRATED_TO)
     migrated = view.migrated_now(volume.plugin)
-    deletes = volume.spec.get("persistentVolumeReclaimPolicy") == "Delete"
+    deletes = spec.get("persistentVolumeReclaimPolicy") == "Delete"
     annotate = f"kubectl annotate pv {quote(volume.name)} --overwrite "
     if provisioned_by not in (None, volume.plugin, volume.driver):
         yield Finding(
@@ -232,24 +240,28 @@ def _annotations(view: View, volume: Volume) -> Iterator[Finding]:
             "RP111",
             Severity.WARNING,
             volume.ref,
-            f"Without {PROVISIONED_BY} it is never handed to the driver, so its disk is not "
-            "deleted with it.",
-            f"{annotate}{PROVISIONED_BY}={volume.plugin}",
+            f"Without {PROVISIONED_BY} it is never handed to the driver: its disk may outlive it.",
+            f"To keep the disk: kubectl patch pv {quote(volume.name)} -p '{_RETAIN}'\n"
+            f"To have it deleted with the volume: {annotate}{PROVISIONED_BY}={volume.plugin}",
         )
 
 
-def _file_system(view: View, volume: Volume) -> Iterator[Finding]:
-    if volume.plugin == "kubernetes.io/azure-file" or volume.spec.get("volumeMode") == "Block":
+def _file_system(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
+    if volume.plugin == "kubernetes.io/azure-file" or spec.get("volumeMode") == "Block":
+        return
+    if view.inventory.drivers.get(volume.driver) == "File":
         return
     pods = [pod for pod in view.inventory.users(volume) if pod.fs_group]
-    if pods and not volume.source.get("fsType"):
+    sources = (spec[name] for name in IN_TREE_SOURCES if isinstance(spec.get(name), dict))
+    if pods and not any(source.get("fsType") for source in sources):
         yield Finding(
             "RP114",
             Severity.WARNING,
             volume.ref,
             f"{pods[0].owner} asks for an fsGroup, which CSI skips where the file system type is "
             "empty.",
-            f"kubectl patch csidriver {volume.driver} -p '{_FS_GROUP_POLICY}'",
+            f"kubectl patch csidriver {volume.driver} -p '{_FS_GROUP_POLICY}'\n"
+            "Before 1.29 the CSIDriver cannot be changed and must be made anew.",
         )
 
 

@@ -38,6 +38,7 @@ def findings(view: View) -> Iterator[Finding]:
 def _inline(view: View, use: PodUse, plugin: str, volume: dict[str, object]) -> Iterator[Finding]:
     name = shown(str(volume["name"]))
     resource = use.owner.kind.lower()
+    namespace = quote(use.owner.namespace or "default")
     gone = not view.servable_then(plugin)
     try:
         inline_to_csi(volume, use.owner.namespace)
@@ -47,6 +48,7 @@ def _inline(view: View, use: PodUse, plugin: str, volume: dict[str, object]) -> 
             Severity.BLOCKER,
             use.owner,
             f"Its volume {name} cannot be translated: {error.field}: {error.reason}.",
+            f"kubectl get {resource} -n {namespace} {quote(use.owner.name)} -o yaml",
         )
         return
     yield Finding(
@@ -55,8 +57,7 @@ def _inline(view: View, use: PodUse, plugin: str, volume: dict[str, object]) -> 
         use.owner,
         f"Its volume {name} names a disk of {plugin} by itself, without a claim; "
         f"{driver_of(plugin)} takes over.",
-        f"kubectl get {resource} -n {quote(use.owner.namespace or 'default')} "
-        f"{quote(use.owner.name)} -o yaml "
+        f"kubectl get {resource} -n {namespace} {quote(use.owner.name)} -o yaml "
         "| replant translate -f - -o diff",
     )
 

@@ -1,0 +1,143 @@
+"""``replant scan``: everything that is still in the tree, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from replant.cli.reporting import FAILED, MAX_SIZE_MIB, Report
+from replant.errors import ReplantError
+
+FINDINGS = 2
+BLOCKERS = 3
+FORMATS = ("table", "wide", "json", "yaml", "markdown", "csv", "junit", "sarif", "html")
+
+EXAMPLES = """\b
+Examples:
+  # Where does this cluster stand, and is it ready for 1.31?
+  replant scan --target-version 1.31
+\b
+  # A dump, without the cluster
+  kubectl get pv,pvc,sc,pods,deploy,sts,ds,nodes,csinodes,csidrivers -A -o json > dump.json
+  replant scan -f dump.json --server-version 1.24.17
+\b
+  # A report to show around, and a gate in CI that only blockers close
+  replant scan -o html > report.html
+  replant scan -f manifests/ --recursive --fail-on blockers -o junit > report.xml
+"""
+
+
+def _version(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
+    if value is None:
+        return None
+    from replant.gates.versions import Version
+
+    try:
+        return Version.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _selector(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
+    if value is None:
+        return None
+    from replant.inventory.selectors import Selector
+
+    try:
+        return Selector.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001
+    from replant.inventory.checks.catalogue import TITLES
+
+    ids = frozenset(part.upper() for value in values for part in value.replace(",", " ").split())
+    unknown = ", ".join(sorted(ids - TITLES.keys()))
+    if unknown:
+        raise click.BadParameter(f"no such finding: {unknown}; docs/findings lists them all")
+    return ids
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
+    help="Scan files instead of a cluster: dumps, manifests, rendered charts; YAML or JSON.",
+)  # fmt: skip
+@click.option("-R", "--recursive", is_flag=True, help="Read the folders below DIR too.")
+@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
+@click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+@click.option("-n", "--namespace", default="", metavar="NS", help="Only claims and workloads here.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces (the default).")
+@click.option(
+    "-l", "--selector", callback=_selector, metavar="SELECTOR",
+    help="Only volumes and claims with these labels, such as app=db,tier!=test.",
+)  # fmt: skip
+@click.option(
+    "--target-version", callback=_version, metavar="VERSION",
+    help="Judge for this version, such as 1.31; by default for the next minor.",
+)  # fmt: skip
+@click.option(
+    "--server-version", callback=_version, metavar="VERSION",
+    help="The cluster's version, where a dump does not say it.",
+)  # fmt: skip
+@click.option(
+    "--probe-nodes", is_flag=True,
+    help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",
+)  # fmt: skip
+@click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--check", "only", multiple=True, callback=_ids, metavar="ID", help="Only these.")
+@click.option("--skip", multiple=True, callback=_ids, metavar="ID", help="All but these.")
+@click.option(
+    "--fail-on", type=click.Choice(["findings", "blockers", "never"]), default="findings",
+    show_default=True, help="What makes the exit code 2 (findings) or 3 (blockers).",
+)  # fmt: skip
+@click.option(
+    "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
+    metavar="MIB", help="Refuse larger files.",
+)  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Name every object, not only the first 20.")
+@click.pass_context
+def command(
+    ctx: click.Context, /, output: str, fail_on: str, verbose: bool, **options: Any
+) -> None:
+    """Find every volume, class and workload that is still in the tree, and say what to do.
+
+    Nothing is changed: a scan only gets and lists. Exit codes: 0 clean, 1 the scan failed,
+    2 findings, 3 blockers.
+    """
+    if options["namespace"] and options.pop("all_namespaces"):
+        raise click.UsageError("-n and -A contradict each other")
+    options.pop("all_namespaces", None)
+    from replant.cli.scanning import Scanning
+
+    report = Report(verbose=verbose)
+    try:
+        result = Scanning(report, **options).run()
+    except ReplantError as error:
+        report.problem(error)
+        ctx.exit(FAILED)
+    from replant.report.render import render
+
+    terminal = sys.stdout.isatty()
+    click.echo(render(result, output, colour=terminal), nl=False)
+    read = result.read.values()
+    report.finish(
+        f"{sum(it.seen for it in read)} objects read, {sum(it.used for it in read)} used, "
+        f"{sum(it.passed_over for it in read)} passed over"
+    )
+    ctx.exit(FAILED if report.failed else _exit_code(result, fail_on))
+
+
+def _exit_code(result: Any, fail_on: str) -> int:
+    from replant.inventory.findings import Severity
+    from replant.inventory.scan import counts_as_failure
+
+    if fail_on == "never":
+        return 0
+    counted = [finding for finding in result.findings if counts_as_failure(finding)]
+    if any(finding.severity is Severity.BLOCKER for finding in counted):
+        return BLOCKERS
+    return FINDINGS if counted and fail_on == "findings" else 0

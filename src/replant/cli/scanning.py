@@ -1,0 +1,124 @@
+"""Carries ``replant scan`` out: reads files or a cluster, and hands the inventory to the checks."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from replant.cli.bulk import collector_off
+from replant.cli.reporting import MAX_SIZE_MIB, Report
+from replant.cluster.files import FileReader
+from replant.errors import InputError
+from replant.gates.versions import Version
+from replant.inventory.build import Builder
+from replant.inventory.findings import ScanResult
+from replant.inventory.model import Inventory
+from replant.inventory.scan import scan
+from replant.inventory.selectors import Selector
+from replant.manifests import sources
+
+
+class Scanning:
+    """One run of the command."""
+
+    def __init__(
+        self,
+        report: Report,
+        *,
+        paths: tuple[str, ...] = (),
+        recursive: bool = False,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        namespace: str = "",
+        selector: Selector | None = None,
+        target_version: Version | None = None,
+        server_version: Version | None = None,
+        probe_nodes: bool = False,
+        only: frozenset[str] = frozenset(),
+        skip: frozenset[str] = frozenset(),
+        max_size: int = MAX_SIZE_MIB,
+    ) -> None:
+        self._report = report
+        self._paths = paths
+        self._recursive = recursive
+        self._kubeconfig = kubeconfig
+        self._context = context
+        self._namespace = namespace
+        self._selector = selector
+        self._target = target_version
+        self._server = server_version
+        self._probe_nodes = probe_nodes
+        self._only = only
+        self._skip = skip
+        self._max_size = max_size
+
+    def run(self) -> ScanResult:
+        """Read, and judge what was read."""
+        with collector_off():
+            inventory = self.inventory()
+            return scan(inventory, target=self._target, only=self._only, skip=self._skip)
+
+    def inventory(self) -> Inventory:
+        """What the files or the cluster have."""
+        return self._from_files() if self._paths else asyncio.run(self._from_cluster())
+
+    def _from_files(self) -> Inventory:
+        builder = Builder()
+        reader = FileReader(builder, problem=self._report.problem, note=self._report.note)
+        for path in self._paths:
+            for file in sources.find(path, recursive=self._recursive):
+                try:
+                    if isinstance(file, InputError):
+                        raise file
+                    reader.read(sources.read(file, self._max_size))
+                except InputError as error:
+                    self._report.problem(error)
+        return self._finish(builder, self._server, reader.unknown())
+
+    async def _from_cluster(self) -> Inventory:
+        from replant.cluster.collect import Collector
+        from replant.cluster.live import connect
+
+        builder = Builder()
+        async with connect(self._kubeconfig, self._context) as reader:
+            with _progress() as progress:
+                collector = Collector(
+                    reader, builder, complain=self._report.note, progress=progress
+                )
+                server = self._server or Version.parse(await reader.server_version())
+                await collector.collect(namespace=self._namespace)
+            inventory = self._finish(builder, server, collector.unknown)
+            if self._probe_nodes:
+                inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
+        return inventory
+
+    def _finish(
+        self, builder: Builder, server: Version | None, unknown: dict[str, str]
+    ) -> Inventory:
+        return builder.finish(
+            server=server, unknown=unknown, namespace=self._namespace, selector=self._selector
+        )
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int], None]]:
+    """A line for each kind while it is read, on a terminal; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _kind, _count: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.completed}"))
+    console = Console(stderr=True)
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bars:
+        tasks = {}
+
+        def progress(kind: str, count: int) -> None:
+            if kind not in tasks:
+                tasks[kind] = bars.add_task(f"reading {kind}", total=None)
+            bars.update(tasks[kind], completed=count)
+
+        yield progress
