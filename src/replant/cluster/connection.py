@@ -1,0 +1,181 @@
+"""The way to one API server: kr8s finds the credentials, httpx carries the questions.
+
+This module imports the client library and is itself imported only when a cluster is to be read.
+Why both libraries: docs/decisions/0005-kubernetes-client.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+import yaml
+from kr8s._auth import KubeAuth
+
+from replant.cluster.answers import Answer, TryLater
+from replant.errors import Final, InputError, printable
+
+_BROKEN = (
+    OSError,
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    RuntimeError,
+    yaml.YAMLError,
+    httpx.InvalidURL,
+)
+"""What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
+
+_HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
+
+
+class Connection:
+    """One cluster's address, credentials and pool of connections. Use ``open``; then ``aclose``."""
+
+    def __init__(self, kubeconfig: str | None, context: str | None, timeout: float) -> None:
+        self._source = printable(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+        self._context = context
+        self._timeout = timeout
+        self._renewing = asyncio.Lock()
+        self._clients: list[httpx.AsyncClient] = []
+        if kubeconfig and not Path(kubeconfig).expanduser().is_file():
+            # kr8s would pass over it, and go to whatever cluster it may run in.
+            raise InputError("there is no such file", source=f"kubeconfig {self._source}")
+        # A namespace is given so that kr8s does not look for one in a current-context that a
+        # kubeconfig used with --context need not have.
+        self._auth = KubeAuth(kubeconfig=kubeconfig, context=context, namespace="default")
+
+    @property
+    def server(self) -> str:
+        """The address, as the kubeconfig has it."""
+        return printable(self._auth.server)
+
+    async def open(self) -> None:
+        """Read the credentials, running an exec plugin if need be. Asks the cluster nothing."""
+        source = f"kubeconfig {self._source}"
+        try:
+            await self._auth.reauthenticate()
+            if self._context and self._auth.active_context != self._context:
+                # kr8s found no kubeconfig, and went for the service account of the pod it is in.
+                raise InputError(f"no such file has a context {self._context}", source=source)
+            self._clients.append(await self._client())
+        except _BROKEN as error:
+            raise InputError(_fault(error), source=source) from error
+        finally:
+            _forget_inline_files(self._auth)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            await client.aclose()
+
+    async def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """Ask once, and once more with new credentials if the present ones have expired."""
+        client = self._clients[-1]
+        answer = await self._send(client, path, params)
+        if answer.status == HTTPStatus.UNAUTHORIZED:
+            async with self._renewing:
+                if client is self._clients[-1]:  # else another list has been here meanwhile
+                    await self.open()
+            answer = await self._send(self._clients[-1], path, params)
+        return answer
+
+    async def _client(self) -> httpx.AsyncClient:
+        token = (self._auth.token or "").strip()
+        return httpx.AsyncClient(
+            base_url=self._auth.server,
+            headers={**_HEADERS, "Authorization": f"Bearer {token}"} if token else _HEADERS,
+            verify=await self._auth.ssl_context(),  # type: ignore[no-untyped-call]
+            proxy=self._auth.proxy,
+            timeout=self._timeout,
+        )
+
+    async def _send(
+        self, client: httpx.AsyncClient, path: str, params: Mapping[str, str]
+    ) -> Answer:
+        name = self._auth.tls_server_name
+        extensions = {"sni_hostname": name} if name else {}
+        try:
+            # An httpx response that holds its body is part of a reference cycle, so bodies would
+            # pile up while a bulk reader has the garbage collector off. A streamed one does not.
+            async with client.stream("GET", path, params=params, extensions=extensions) as response:
+                body = b"".join([piece async for piece in response.aiter_bytes()])
+        except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
+            raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
+        except httpx.TimeoutException as error:
+            raise TryLater(f"there was no answer within {self._timeout:g} s") from error
+        except httpx.RequestError as error:
+            raise self._failure(error) from error
+        return Answer(self.server, response.status_code, response.headers, body)
+
+    def _failure(self, error: httpx.RequestError) -> Exception:
+        root = _system_error(error)
+        if isinstance(root, ssl.SSLCertVerificationError):
+            return Final(
+                f"{self.server}: its certificate cannot be trusted: {root.verify_message}; "
+                f"check server and certificate-authority in the kubeconfig {self._source}"
+            )
+        why = _words(root) if root else str(error)
+        return TryLater(
+            f"the connection failed: {printable(why or type(error).__name__)}",
+            hint=f"check the network, and the server in the kubeconfig {self._source}",
+        )
+
+
+def _system_error(error: BaseException | None) -> OSError | None:
+    """What the operating system or TLS said, below the vaguer words of anyio and httpx.
+
+    httpcore takes the cause off its errors on their way; the context is still there.
+    """
+    while error:
+        if isinstance(error, OSError) and error.errno:
+            return error
+        if isinstance(error, BaseExceptionGroup):  # one for each address of the server's name
+            error = error.exceptions[0]
+        else:
+            error = error.__cause__ or error.__context__
+    return None
+
+
+def _words(error: OSError) -> str | None:
+    if isinstance(error, ssl.SSLError | socket.gaierror) or error.errno is None:
+        return error.strerror  # their numbers are their own
+    return os.strerror(error.errno)  # asyncio's says 'Connect call failed' whatever the reason
+
+
+def _fault(error: Exception) -> str:
+    """What is wrong with a kubeconfig, in words."""
+    if isinstance(error, yaml.YAMLError):
+        return f"is not YAML: {' '.join(str(error).split())}"
+    if isinstance(error, KeyError):
+        return f"is incomplete: {error} is missing"
+    if isinstance(error, OSError) and error.filename:
+        return f"the file or command {error.filename} that it needs: {error.strerror}"
+    if isinstance(error, RuntimeError):
+        return f"the command that it names for credentials failed: {' '.join(str(error).split())}"
+    if isinstance(error, ValueError) and str(error) == "Unable to find valid credentials":
+        return "names no cluster, and there is no service account; name one with --kubeconfig"
+    return f"cannot be used: {error}"
+
+
+def _forget_inline_files(auth: KubeAuth) -> None:
+    """Remove the temporary files, of a private key above all, that kr8s would leave behind.
+
+    It writes them when a kubeconfig or an exec plugin has keys and certificates inline, and they
+    are needed no longer once a client has been made. A file that the kubeconfig names stays.
+    """
+    user, cluster = auth._user, auth._cluster  # noqa: SLF001
+    for name, entry, file in (
+        ("client-key", user, auth.client_key_file),
+        ("client-certificate", user, auth.client_cert_file),
+        ("certificate-authority", cluster, auth.server_ca_file),
+    ):
+        if file and f"{name}-data" in entry and name not in entry:
+            Path(str(file)).unlink(missing_ok=True)

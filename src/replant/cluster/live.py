@@ -1,0 +1,166 @@
+"""Reads a live cluster. Of all of Replant, only this package knows Kubernetes' URLs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from replant.cluster import answers
+from replant.cluster.answers import Answer, Question
+from replant.cluster.ports import Page, Resource
+from replant.errors import NotServed, Unreachable
+
+if TYPE_CHECKING:
+    from replant.cluster.connection import Connection
+
+PAGE_SIZE = 500
+TRIES = 6
+"""With the waits between them a quarter of a minute: as long as a failover commonly takes."""
+
+NODE_TRIES = 2
+"""A node that does not answer is no reason to wait: there may be thousands."""
+
+RESTARTS = 3
+"""A continue token lives five minutes or more; a list that outlives several will not end."""
+
+TIMEOUT = 70.0
+"""Longer than the minute after which an API server itself gives a request up, and says so."""
+
+Sleep = Callable[[float], Awaitable[None]]
+Notice = Callable[[str], None]
+
+_SCAN_ROLE = "the role in deploy/rbac/scan.yaml may"
+_VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
+
+
+class _Version(msgspec.Struct):
+    git_version: str = msgspec.field(name="gitVersion")
+
+
+@asynccontextmanager
+async def connect(
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    *,
+    timeout: float = TIMEOUT,
+    sleep: Sleep = asyncio.sleep,
+    notice: Notice = lambda _: None,
+) -> AsyncIterator[LiveReader]:
+    """A reader of the cluster that kubectl would talk to; its connections close with the context.
+
+    Reads credentials and asks the cluster nothing yet. ``notice`` is told of every wait, so that
+    a person is not left in silence. Errors: InputError, for a kubeconfig that cannot be used.
+    """
+    # The client library takes a third of a second to import: --help must not wait for it.
+    from replant.cluster.connection import Connection
+
+    connection = Connection(kubeconfig, context, timeout)
+    await connection.open()
+    try:
+        yield LiveReader(connection, sleep, notice)
+    finally:
+        await connection.aclose()
+
+
+class LiveReader:
+    """A Reader of a live cluster. Several lists may be read at once; they share connections."""
+
+    def __init__(self, connection: Connection, sleep: Sleep, notice: Notice) -> None:
+        self._connection = connection
+        self._sleep = sleep
+        self._notice = notice
+
+    async def list_pages(self, resource: Resource, *, namespace: str = "") -> AsyncIterator[Page]:
+        """The pages of one list; see Reader."""
+        question = Question(collection(resource, namespace), "list", _name(resource), _SCAN_ROLE)
+        token = ""
+        restarts = 0
+        while True:
+            answer = await self._ask(question, _page_of(token))
+            if token and answer.status == HTTPStatus.GONE:
+                restarts += 1
+                if restarts > RESTARTS:
+                    raise Unreachable(
+                        f"{answer.server}: the list of {question.what} expired {restarts} times "
+                        "before its last page could be read; try when the cluster is less busy"
+                    )
+                token = ""
+                continue
+            if answer.status == HTTPStatus.NOT_FOUND:
+                raise NotServed(
+                    f"{answer.server} does not serve {question.what} at {question.path}"
+                )
+            answers.raise_if_refused(answer, question)
+            following = answers.continue_token(answer, question)
+            if following and following == token:
+                raise answers.unusable(answer, question, "continues with itself, for ever")
+            yield Page(answer.body, first=not token)
+            token = following
+            if not token:
+                return
+
+    async def server_version(self) -> str:
+        """The server's version without prefix or vendor's suffix, such as 1.24.17."""
+        everyone = "normally system:public-info-viewer lets every user do so"
+        question = Question("/version", "get", "/version", everyone)
+        answer = await self._ask(question)
+        answers.raise_if_refused(answer, question)
+        try:
+            version = msgspec.json.decode(answer.body, type=_Version).git_version
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise answers.unusable(answer, question, f"has no version: {error}") from error
+        match = _VERSION.match(version)
+        if not match:
+            raise answers.unusable(answer, question, f"has no version but {version!r}")
+        return match[1]
+
+    async def node_config(self, node: str) -> bytes:
+        """A kubelet's configz, through the API server."""
+        path = f"/api/v1/nodes/{quote(node, safe='')}/proxy/configz"
+        without = "the scan role has no nodes/proxy; grant it, or leave --probe-nodes out"
+        question = Question(path, "get", "nodes/proxy", without)
+        answer = await self._ask(question, tries=NODE_TRIES)
+        answers.raise_if_refused(answer, question)
+        return answer.body
+
+    async def _ask(
+        self, question: Question, params: dict[str, str] | None = None, tries: int = TRIES
+    ) -> Answer:
+        """Ask until there is an answer that is not 'later'; Unreachable when patience ends."""
+        from replant.cluster import retries
+
+        async def ask() -> Answer:
+            answer = await self._connection.get(question.path, params or {})
+            answers.raise_if_busy(answer)
+            return answer
+
+        return await retries.until_answered(
+            ask,
+            where=f"{self._connection.server}: GET {question.path}",
+            tries=tries,
+            sleep=self._sleep,
+            notice=self._notice,
+        )
+
+
+def collection(resource: Resource, namespace: str = "") -> str:
+    """The path of a kind's collection, in one namespace or in all."""
+    base = f"/apis/{resource.group}" if resource.group else "/api"
+    within = f"/namespaces/{quote(namespace, safe='')}" if namespace and resource.namespaced else ""
+    return f"{base}/{resource.version}{within}/{resource.plural}"
+
+
+def _name(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
+def _page_of(token: str) -> dict[str, str]:
+    size = {"limit": str(PAGE_SIZE)}
+    return {**size, "continue": token} if token else size

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from replant.cluster.ports import SCANNED
+
+FILE = Path(__file__).parents[2] / "deploy" / "rbac" / "scan.yaml"
+
+
+def shipped() -> dict[str, dict[str, Any]]:
+    return {document["kind"]: document for document in yaml.safe_load_all(FILE.read_text())}
+
+
+def test_the_role_may_read_what_a_scan_reads_and_nothing_else() -> None:
+    rules = shipped()["ClusterRole"]["rules"]
+    granted = [
+        (group, resource)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    ]
+    assert sorted(granted) == sorted((resource.group, resource.plural) for resource in SCANNED)
+    for rule in rules:
+        assert rule.keys() == {"apiGroups", "resources", "verbs"}
+        assert sorted(rule["verbs"]) == ["get", "list"]
+
+
+def test_the_role_is_bound_to_the_service_account() -> None:
+    objects = shipped()
+    account = objects["ServiceAccount"]["metadata"]
+    assert account == {
+        "name": "replant-scan",
+        "namespace": objects["Namespace"]["metadata"]["name"],
+    }
+    assert account["namespace"] == "replant"
+    binding = objects["ClusterRoleBinding"]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", **account}]
+    assert binding["roleRef"]["kind"] == "ClusterRole"
+    assert binding["roleRef"]["name"] == objects["ClusterRole"]["metadata"]["name"]

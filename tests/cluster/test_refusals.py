@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from replant.cluster.ports import PODS, STORAGE_CLASSES
+from replant.errors import Final, Forbidden, NotServed, ReplantError
+from tests.cluster.api_server import Fault, plain, status
+from tests.cluster.conftest import Cluster
+from tests.cluster.reading import names
+
+HTML = b"<html><body>Log in</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (
+            status(403, 'User "x" cannot list resource "pods"', "Forbidden"),
+            Forbidden,
+            'may not list pods (403 Forbidden: User "x" cannot list resource "pods"); the role in',
+        ),
+        (plain(403, HTML), Forbidden, "this user may not list pods (403 Forbidden); the role"),
+        (
+            status(401, "Unauthorized", "Unauthorized"),
+            Forbidden,
+            "not accepted when asked to list pods (401 Unauthorized: Unauthorized); they may have",
+        ),
+        (status(404, "not found"), NotServed, "does not serve pods at /api/v1/pods"),
+        (
+            status(400, "continue key is not valid", "BadRequest"),
+            Final,
+            "GET /api/v1/pods: the answer was 400 Bad Request: continue key is not valid",
+        ),
+        (plain(302, b"", Location="/login"), Final, "the answer was 302 Found"),
+        (plain(204, b""), Final, "the answer was 204 No Content"),
+        (plain(499, b""), Final, "the answer was 499"),
+        (plain(200, b'{"kind":"PodList","items":['), Final, "cannot be read as JSON"),
+        (plain(200, HTML), Final, "is this the address of a Kubernetes API server?"),
+        (plain(200, b""), Final, "cannot be read as JSON"),
+        (plain(200, b"[]"), Final, "cannot be read as JSON"),
+        (plain(200, b'{"kind":"PodList","metadata":{"continue":1}}'), Final, "cannot be read"),
+        (plain(200, b'{"kind":"PodList","metadata":{"continue":"\xff"}}'), Final, "cannot be"),
+        (plain(200, b"{}"), Final, "is of kind nothing, not a list"),
+        (plain(200, b'{"kind":"Sta\\u001b[31mtus"}'), Final, "is of kind Sta\\x1b[31mtus, not a"),
+    ],
+)
+def test_an_answer_that_is_no_list(
+    cluster: Cluster, fault: Fault, error: type[ReplantError], message: str
+) -> None:
+    cluster.world.always = fault
+    with pytest.raises(error) as caught:
+        cluster.read(names(PODS))
+    assert type(caught.value) is error
+    assert str(caught.value).startswith(cluster.server)
+    assert message in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert not cluster.slept
+
+
+def test_a_kind_of_a_group_is_called_by_both(cluster: Cluster) -> None:
+    expected = "does not serve storageclasses.storage.k8s.io at /apis/storage.k8s.io/v1/storagec"
+    with pytest.raises(NotServed, match=expected):
+        cluster.read(names(STORAGE_CLASSES))
+
+
+def test_a_server_s_novel_is_shortened(cluster: Cluster) -> None:
+    cluster.world.always = status(403, "no " * 100_000)
+    with pytest.raises(Forbidden) as caught:
+        cluster.read(names(PODS))
+    assert len(str(caught.value)) < 600
