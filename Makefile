@@ -29,6 +29,7 @@ format: $(READY) ## Format the code and mend what the linter can
 
 bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.translate
+	$(BIN)/python -m benchmarks.scan
 
 lock: $(READY) ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

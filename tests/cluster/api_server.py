@@ -34,6 +34,8 @@ class World:
     script: deque[Fault | None] = field(default_factory=deque)
     """One for each request to come; None is an ordinary answer, and so is an empty script."""
     always: Fault | None = None
+    faults: dict[str, Fault] = field(default_factory=dict)
+    """By path: what is always answered there."""
     token: str = ""
     """Asked of everyone, unless empty."""
     asked: list[Asked] = field(default_factory=list)
@@ -58,6 +60,7 @@ class Handler(BaseHTTPRequestHandler):
         authorization = self.headers.get("Authorization", "")
         self.world.asked.append(Asked(self.command, url.path, query, authorization))
         fault = self.world.script.popleft() if self.world.script else self.world.always
+        fault = fault or self.world.faults.get(url.path)
         if fault:
             fault(self)
         elif self.world.token and authorization != f"Bearer {self.world.token}":

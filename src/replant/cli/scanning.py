@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from replant.cli.bulk import collector_off
 from replant.cli.reporting import MAX_SIZE_MIB, Report
 from replant.cluster.files import FileReader
-from replant.errors import InputError
+from replant.cluster.ports import Reader
+from replant.errors import Forbidden, InputError
 from replant.gates.versions import Version
 from replant.inventory.build import Builder
 from replant.inventory.findings import ScanResult
@@ -82,17 +83,25 @@ class Scanning:
         from replant.cluster.live import connect
 
         builder = Builder()
-        async with connect(self._kubeconfig, self._context) as reader:
+        connecting = connect(self._kubeconfig, self._context, notice=self._report.note)
+        async with connecting as reader:
             with _progress() as progress:
                 collector = Collector(
                     reader, builder, complain=self._report.note, progress=progress
                 )
-                server = self._server or Version.parse(await reader.server_version())
+                server = self._server or await self._version(reader)
                 await collector.collect(namespace=self._namespace)
             inventory = self._finish(builder, server, collector.unknown)
             if self._probe_nodes:
                 inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
         return inventory
+
+    async def _version(self, reader: Reader) -> Version | None:
+        try:
+            return Version.parse(await reader.server_version())
+        except Forbidden as error:
+            self._report.note(error)
+            return None
 
     def _finish(
         self, builder: Builder, server: Version | None, unknown: dict[str, str]

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from replant.cluster.ports import SCANNED, Reader, Resource
-from replant.errors import Forbidden, NotServed, Unreachable
+from replant.errors import Forbidden, NotServed, ReplantError, Unreachable
 from replant.inventory.build import Builder
 from replant.inventory.records import TYPES
 
@@ -65,7 +65,7 @@ class Collector:
             async with asyncio.TaskGroup() as group:
                 for resource in resources:
                     group.create_task(one(resource))
-        except* Unreachable as errors:
+        except* ReplantError as errors:
             raise _first(errors) from None
 
     async def probe_nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, bool]]:

@@ -1,0 +1,81 @@
+"""The result as data: what docs/scan-schema.json describes, findings per object, never merged."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from replant.inventory.findings import Finding, PluginCounts, ReadCount, ScanResult
+
+SCHEMA_VERSION = 1
+"""Goes up when a reader of the old schema would misunderstand the new."""
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""JSON allows these in a text, but a terminal may obey them."""
+
+
+def render(result: ScanResult) -> str:
+    """Indented JSON."""
+    return json_text(document(result))
+
+
+def json_text(value: Any) -> str:
+    """Indented JSON that is harmless in a terminal."""
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def document(result: ScanResult) -> dict[str, Any]:
+    """The result as plain data, for whichever notation."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "verdict": result.verdict.value,
+        "summary": _encodable(result.summary),
+        "server": {"version": _encodable(result.server_version)},
+        "target": {"version": _encodable(result.target_version)},
+        "inventory": {
+            "plugins": {
+                _encodable(name): _plugin(counts) for name, counts in result.plugins.items()
+            }
+        },
+        "findings": [_finding(finding) for finding in result.findings],
+        "read": {_encodable(kind): _read(count) for kind, count in result.read.items()},
+    }
+
+
+def _plugin(counts: PluginCounts) -> dict[str, str | int]:
+    return {
+        "driver": _encodable(counts.driver),
+        "volumes": counts.volumes,
+        "bytes": counts.bytes,
+        "claims": counts.claims,
+        "classes": counts.classes,
+        "workloads": counts.workloads,
+        "nodes": counts.nodes,
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "id": _encodable(finding.id),
+        "severity": finding.severity.value,
+        "object": {
+            "kind": _encodable(finding.object.kind),
+            "namespace": _encodable(finding.object.namespace),
+            "name": _encodable(finding.object.name),
+        },
+        "reason": _encodable(finding.reason),
+        "fix": _encodable(finding.fix),
+    }
+
+
+def _read(count: ReadCount) -> dict[str, int]:
+    return {"seen": count.seen, "used": count.used, "passedOver": count.passed_over}
+
+
+def _encodable(text: str) -> str:
+    """Half a surrogate pair is no character, and no encoder takes it."""
+    return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
