@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 from typing import Any
 
@@ -119,16 +121,25 @@ def command(
     except ReplantError as error:
         report.problem(error)
         ctx.exit(FAILED)
-    from replant.report.render import render
-
-    terminal = sys.stdout.isatty()
-    click.echo(render(result, output, colour=terminal), nl=False)
+    _print(result, output)
     read = result.read.values()
     report.finish(
         f"{sum(it.seen for it in read)} objects read, {sum(it.used for it in read)} used, "
         f"{sum(it.passed_over for it in read)} passed over"
     )
     ctx.exit(FAILED if report.failed else _exit_code(result, fail_on))
+
+
+def _print(result: Any, output: str) -> None:
+    from replant.report.render import pieces
+
+    terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if terminal else None
+    colour = terminal and not os.environ.get("NO_COLOR")
+    out = sys.stdout.buffer
+    for piece in pieces(result, output, width=width, colour=colour):
+        out.write(piece.encode("utf-8", "backslashreplace"))
+    out.flush()
 
 
 def _exit_code(result: Any, fail_on: str) -> int:

@@ -54,6 +54,7 @@ class Scanning:
         self._only = only
         self._skip = skip
         self._max_size = max_size
+        self._collected = Inventory()
 
     def run(self) -> ScanResult:
         """Read, and judge what was read."""
@@ -63,7 +64,10 @@ class Scanning:
 
     def inventory(self) -> Inventory:
         """What the files or the cluster have."""
-        return self._from_files() if self._paths else asyncio.run(self._from_cluster())
+        if self._paths:
+            return self._from_files()
+        asyncio.run(self._from_cluster())
+        return self._collected
 
     def _from_files(self) -> Inventory:
         builder = Builder()
@@ -78,7 +82,7 @@ class Scanning:
                     self._report.problem(error)
         return self._finish(builder, self._server, reader.unknown())
 
-    async def _from_cluster(self) -> Inventory:
+    async def _from_cluster(self) -> None:
         from replant.cluster.collect import Collector
         from replant.cluster.live import connect
 
@@ -94,7 +98,8 @@ class Scanning:
             inventory = self._finish(builder, server, collector.unknown)
             if self._probe_nodes:
                 inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
-        return inventory
+        # Not returned: at its end asyncio.run makes a text of its task, the result included.
+        self._collected = inventory
 
     async def _version(self, reader: Reader) -> Version | None:
         try:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.structs import astuple
+
 from replant.gates.versions import Version
 from replant.inventory import records
 from replant.inventory.findings import ObjectRef, ReadCount
@@ -16,11 +18,8 @@ _COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
 
-_IN_TREE_OR_GONE = tuple(
-    name
-    for name in records.PodVolume.__struct_fields__
-    if name not in ("name", "persistentVolumeClaim")
-)
+_NO_SOURCE = len(records.PodVolume.__struct_fields__) - 1
+"""So many fields are empty where a pod's volume is none of ours: all but its name."""
 
 
 class Builder:
@@ -175,7 +174,7 @@ def _uses(spec: records.PodSpec) -> tuple[tuple[str, ...], tuple[records.PodVolu
     for volume in spec.volumes or ():
         if volume.persistentVolumeClaim:
             claims.append(volume.persistentVolumeClaim.claimName)
-        elif any(getattr(volume, source) is not None for source in _IN_TREE_OR_GONE):
+        elif astuple(volume).count(None) < _NO_SOURCE:
             inline.append(volume)
     return tuple(claims), tuple(inline)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from msgspec import Struct
+
 
 class Severity(StrEnum):
     """How much a finding matters."""
@@ -25,8 +27,7 @@ class Verdict(StrEnum):
     NOT_READY = "not ready"
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRef:
+class ObjectRef(Struct, frozen=True, gc=False):
     """The object that a finding is about."""
 
     kind: str
@@ -41,8 +42,7 @@ class ObjectRef:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True, gc=False):
     """One thing that a person should know."""
 
     id: str

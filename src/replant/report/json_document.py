@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,19 +18,34 @@ _UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """JSON allows these in a text, but a terminal may obey them."""
 
 
-def render(result: ScanResult) -> str:
-    """Indented JSON."""
-    return json_text(document(result))
+def pieces(result: ScanResult) -> Iterator[str]:
+    """Indented JSON, a line for each finding: a large cluster has a hundred thousand."""
+    start, end = json_text({**_frame(result), "findings": []}).rsplit("[]", 1)
+    yield f"{start}["
+    for number, finding in enumerate(result.findings):
+        text = _harmless(msgspec.json.encode(_finding(finding)).decode())
+        yield f"{',' if number else ''}\n    {text}"
+    yield f"\n  ]{end}" if result.findings else f"]{end}"
 
 
 def json_text(value: Any) -> str:
     """Indented JSON that is harmless in a terminal."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+    return _harmless(text) + "\n"
+
+
+def _harmless(text: str) -> str:
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _UNSAFE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def document(result: ScanResult) -> dict[str, Any]:
     """The result as plain data, for whichever notation."""
+    return {**_frame(result), "findings": [_finding(finding) for finding in result.findings]}
+
+
+def _frame(result: ScanResult) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "verdict": result.verdict.value,
@@ -41,7 +57,6 @@ def document(result: ScanResult) -> dict[str, Any]:
                 _encodable(name): _plugin(counts) for name, counts in result.plugins.items()
             }
         },
-        "findings": [_finding(finding) for finding in result.findings],
         "read": {_encodable(kind): _read(count) for kind, count in result.read.items()},
     }
 

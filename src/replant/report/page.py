@@ -71,7 +71,7 @@ def _banner(result: ScanResult) -> str:
         'stroke="currentColor" stroke-width="3.5" stroke-linecap="round">'
         f'<circle cx="22" cy="22" r="20"/><path d="{_SIGNS[result.verdict]}"/></svg>'
     )
-    summary = f"<p>{result.summary}</p>" if result.summary else ""
+    summary = f"<p>{text(result.summary)}</p>" if result.summary else ""
     return (
         f'<header class="banner {verdict.replace(" ", "-")}">{sign}<div>'
         f"<h1>{verdict.capitalize()}</h1>{summary}"

@@ -6,6 +6,7 @@ terminal is and whether it takes colours.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 
 from replant.inventory.findings import ScanResult
@@ -27,6 +28,23 @@ FORMATS = (*_TERMINAL, *_MODULES)
 """What ``render`` can make, in the order in which a person should be offered it."""
 
 
+def pieces(
+    result: ScanResult,
+    format: str,  # noqa: A002
+    *,
+    width: int | None = None,
+    colour: bool = False,
+) -> Iterator[str]:
+    """The report in as many pieces as its format has: together they may be large."""
+    module = import_module(f"replant.report.{_MODULES[format]}") if format in _MODULES else None
+    if module and hasattr(module, "pieces"):
+        yield from module.pieces(result)
+    elif module:
+        yield module.render(result)
+    else:
+        yield render(result, format, width=width, colour=colour)
+
+
 def render(
     result: ScanResult,
     format: str,  # noqa: A002
@@ -44,5 +62,4 @@ def render(
         return terminal.render(result, wide=format == "wide", width=width, colour=colour)
     if format not in _MODULES:
         raise ValueError(f"{format!r} is not a format; there are {', '.join(FORMATS)}")
-    text: str = import_module(f"replant.report.{_MODULES[format]}").render(result)
-    return text
+    return "".join(pieces(result, format))

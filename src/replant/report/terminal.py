@@ -105,8 +105,9 @@ def _inventory(result: ScanResult, width: int | None, *, colour: bool) -> Iterat
         width=width or _UNLIMITED,
         color_system="standard" if colour else None,
         force_terminal=colour,
+        # All that the library would otherwise ask the environment for.
+        no_color=not colour,
         legacy_windows=False,
-        _environ={},
     ).print(table)
     yield ""
     yield from out.getvalue().rstrip("\n").split("\n")

@@ -39,21 +39,34 @@ class View:
         A managed control plane hides its flags. Nodes are switched after it, so if one of them
         says that it redirects, the controllers do.
         """
-        if self.server is None:
-            return False
-        gates = self.inventory.gates.get(CONTROLLER)
-        if gates is None and plugin in self._redirected:
-            return True
-        return migrated(plugin, self.server, gates)
+        return plugin in self._migrated_now
 
     def migrated_then(self, plugin: str) -> bool:
         """Whether they will at the horizon, with the flags that they have."""
-        gates = self.inventory.gates.get(CONTROLLER)
-        return self.horizon is not None and migrated(plugin, self.horizon, gates)
+        return plugin in self._migrated_then
 
     def servable_then(self, plugin: str) -> bool:
         """Whether anyone can serve this plugin's stored volumes at the horizon."""
-        return self.horizon is None or servable(plugin, self.horizon)
+        return plugin not in self._unservable_then
+
+    @cached_property
+    def _migrated_now(self) -> frozenset[str]:
+        if self.server is None:
+            return frozenset()
+        gates = self.inventory.gates.get(CONTROLLER)
+        hidden = self._redirected if gates is None else frozenset()
+        return hidden | {plugin for plugin in LIVES if migrated(plugin, self.server, gates)}
+
+    @cached_property
+    def _migrated_then(self) -> frozenset[str]:
+        horizon, gates = self.horizon, self.inventory.gates.get(CONTROLLER)
+        found = (plugin for plugin in LIVES if horizon and migrated(plugin, horizon, gates))
+        return frozenset(found)
+
+    @cached_property
+    def _unservable_then(self) -> frozenset[str]:
+        horizon = self.horizon
+        return frozenset(it for it in LIVES if horizon and not servable(it, horizon))
 
     @cached_property
     def _redirected(self) -> frozenset[str]:

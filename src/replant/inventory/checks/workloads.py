@@ -7,6 +7,7 @@ from shlex import quote
 
 from replant.errors import TranslationError, shown
 from replant.gates.plugins import REMOVED_WITHOUT_DRIVER
+from replant.inventory import records
 from replant.inventory.checks.view import View, without_driver
 from replant.inventory.findings import Finding, ObjectRef, Severity
 from replant.inventory.model import PodUse, source_of
@@ -67,10 +68,7 @@ def _expanding(view: View) -> Iterator[Finding]:
         status = claim.status
         conditions = (status.conditions if status else None) or ()
         pending = [it.type for it in conditions if it.status == "True" and it.type in _EXPANDING]
-        requests = claim.spec.resources.requests if claim.spec.resources else None
-        wanted = amount((requests or {}).get("storage"))
-        given = amount(((status.capacity if status else None) or {}).get("storage"))
-        if not pending and not (given and wanted > given):
+        if not pending and not _wants_more(claim):
             continue
         volume = view.inventory.by_name.get(claim.spec.volumeName or "")
         if volume and volume.plugin:
@@ -82,3 +80,10 @@ def _expanding(view: View) -> Iterator[Finding]:
                 f"It is being expanded{why}; a switch in the middle leaves that unfinished.",
                 f"kubectl describe pvc -n {quote(namespace)} {quote(name)}",
             )
+
+
+def _wants_more(claim: records.PersistentVolumeClaim) -> bool:
+    requests = claim.spec.resources.requests if claim.spec.resources else None
+    capacity = claim.status.capacity if claim.status else None
+    wanted, given = (requests or {}).get("storage"), (capacity or {}).get("storage")
+    return given is not None and wanted != given and amount(wanted) > amount(given)
