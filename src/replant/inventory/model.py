@@ -24,8 +24,7 @@ ClaimKey = tuple[str, str]
 """Namespace and name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Volume:
+class Volume(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolume, and what the joins need of it; the rest is built up when asked for."""
 
     metadata: records.Metadata
@@ -87,8 +86,7 @@ IN_TREE_SOURCES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PodUse:
+class PodUse(msgspec.Struct, frozen=True, gc=False):
     """A pod, or a template of pods, and the volumes that it uses."""
 
     owner: ObjectRef

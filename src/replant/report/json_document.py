@@ -13,6 +13,9 @@ from replant.inventory.findings import Finding, PluginCounts, ReadCount, ScanRes
 SCHEMA_VERSION = 1
 """Goes up when a reader of the old schema would misunderstand the new."""
 
+_BATCH = 1000
+"""Findings that are written together: a write for each would be felt."""
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _UNSAFE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """JSON allows these in a text, but a terminal may obey them."""
@@ -22,9 +25,12 @@ def pieces(result: ScanResult) -> Iterator[str]:
     """Indented JSON, a line for each finding: a large cluster has a hundred thousand."""
     start, end = json_text({**_frame(result), "findings": []}).rsplit("[]", 1)
     yield f"{start}["
-    for number, finding in enumerate(result.findings):
-        text = _harmless(msgspec.json.encode(_finding(finding)).decode())
-        yield f"{',' if number else ''}\n    {text}"
+    separator = "\n    "
+    for first in range(0, len(result.findings), _BATCH):
+        batch = result.findings[first : first + _BATCH]
+        lines = [msgspec.json.encode(_finding(finding)).decode() for finding in batch]
+        yield _harmless(separator + ",\n    ".join(lines))
+        separator = ",\n    "
     yield f"\n  ]{end}" if result.findings else f"]{end}"
 
 
