@@ -5,6 +5,7 @@ Nothing here decides anything; what every package needs to call by one name live
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from replant.errors import shown
@@ -52,12 +53,18 @@ POD_SPEC_PATHS: dict[str, tuple[str, ...]] = {
 
 def is_ours(kind: str, api_version: object) -> bool:
     """Whether this is a kind of ours; an object that does not say its version is taken for it."""
+    if not isinstance(api_version, str):
+        api_version = ""
+    return _is_ours(kind, api_version)
+
+
+@lru_cache(maxsize=256)
+def _is_ours(kind: str, api_version: str) -> bool:
     if kind not in GROUPS:
         return False
-    if not isinstance(api_version, str) or not api_version:
-        return True
     # Workloads were served by extensions before they had groups of their own.
-    return api_version.rpartition("/")[0] in (GROUPS[kind], "extensions")
+    groups = (GROUPS[kind], "extensions")
+    return not api_version or api_version.rpartition("/")[0] in groups
 
 
 def name_of(obj: object, kind: str = "") -> str:

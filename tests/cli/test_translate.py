@@ -265,3 +265,41 @@ def test_a_terminal_gets_colours_unless_it_wants_none(no_colour: str) -> None:
     os.close(parent)
     assert ("\x1b[32m+" in shown) is (not no_colour)
     assert ("\x1b[31m-" in shown) is (not no_colour)
+
+
+def on_one_processor() -> None:
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+@pytest.mark.parametrize("odd", [SHARED, POD], ids=["refused", "needs-a-claim"])
+@pytest.mark.parametrize("kind", ["List", "PersistentVolumeList"])
+def test_a_long_list_is_the_same_by_however_many_processors(
+    tmp_path: Path, kind: str, odd: dict[str, Any]
+) -> None:
+    items = [{**AWS, "metadata": {"name": f"pv-{n}"}} for n in range(20_500)]
+    items[20_000] = items[3] = odd
+    items[20_001] = {"kind": "ConfigMap", "odd": "1.5"}
+    file = tmp_path / "volumes.json"
+    file.write_text(json.dumps(listed(*items, kind=kind)))
+    shared, alone = (
+        subprocess.run(
+            [REPLANT, "translate", "-f", file], capture_output=True, check=False, preexec_fn=limit
+        )
+        for limit in (None, on_one_processor)
+    )
+    assert shared.stdout == alone.stdout
+    assert shared.stderr == alone.stderr
+    assert shared.returncode == alone.returncode == (1 if odd is SHARED else 0)
+    assert b"20500 objects read" in shared.stderr
+
+
+def test_a_child_that_dies_costs_nothing() -> None:
+    script = (
+        "import sys, io, os\n"
+        "from replant.cli import shares\n"
+        "def die(out): os.abort()\n"
+        "share = shares.Share(die)\n"
+        "print(share.finish(io.BytesIO())); share.close()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stdout == b"None\n"

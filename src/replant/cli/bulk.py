@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedWriter, RawIOBase
+from typing import BinaryIO, cast
 
 
 @contextmanager
@@ -23,3 +26,14 @@ def collector_off(wanted: bool = True) -> Iterator[None]:
             gc.freeze()
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def buffered_stdout() -> Iterator[BinaryIO]:
+    """Standard output with a large buffer: a system call for every few kilobytes is felt."""
+    out = BufferedWriter(cast("RawIOBase", sys.stdout.buffer), buffer_size=2**20)
+    try:
+        yield out
+        out.flush()
+    finally:
+        out.detach()

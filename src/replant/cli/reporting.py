@@ -43,7 +43,23 @@ class Report:
                 click.echo(f"{sort}: {count - SHOWN} more like these (--verbose)", err=True)
         click.echo(summary, err=True)
 
+    def repeat(self, said: list[tuple[str, str]]) -> None:
+        """Say what a Recording has kept."""
+        for sort, message in said:
+            self._say(sort, message)
+
     def _say(self, sort: str, message: object) -> None:
         count = self._said[sort] = self._said.get(sort, 0) + 1
         if self._verbose or count <= SHOWN:
             click.echo(f"{sort}: {printable(str(message))}", err=True)
+
+
+class Recording(Report):
+    """Keeps what is said, so that another process can say it in its turn."""
+
+    def __init__(self) -> None:
+        super().__init__(verbose=True)
+        self.said: list[tuple[str, str]] = []
+
+    def _say(self, sort: str, message: object) -> None:
+        self.said.append((sort, str(message)))

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from replant.cli.bulk import buffered_stdout
 from replant.cli.reporting import FAILED, MAX_SIZE_MIB, Report
 from replant.errors import ReplantError
 
@@ -136,10 +137,9 @@ def _print(result: Any, output: str) -> None:
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else None
     colour = terminal and not os.environ.get("NO_COLOR")
-    out = sys.stdout.buffer
-    for piece in pieces(result, output, width=width, colour=colour):
-        out.write(piece.encode("utf-8", "backslashreplace"))
-    out.flush()
+    with buffered_stdout() as out:
+        for piece in pieces(result, output, width=width, colour=colour):
+            out.write(piece.encode("utf-8", "backslashreplace"))
 
 
 def _exit_code(result: Any, fail_on: str) -> int:

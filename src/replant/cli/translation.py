@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+import gc
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from contextlib import ExitStack
+from functools import partial
 from typing import BinaryIO
 
-from replant.cli.bulk import collector_off
-from replant.cli.reporting import Report
+import msgspec
+
+from replant.cli import shares
+from replant.cli.bulk import buffered_stdout, collector_off
+from replant.cli.reporting import Recording, Report
+from replant.cli.shares import Share
 from replant.errors import InputError, TranslationError
 from replant.manifests import jsontext, sources
 from replant.manifests.documents import Document, Format, Item, documents
@@ -18,14 +23,26 @@ from replant.translate.manifest import Target, Translated, translate_object
 from replant.translate.workloads import InlineDefaults
 
 
-@dataclass
-class Counts:
+class Counts(msgspec.Struct):
     """What became of the objects."""
 
     translated: int = 0
     unchanged: int = 0
     failed: int = 0
-    added: set[str] = field(default_factory=set)
+    added: set[str] = msgspec.field(default_factory=set)
+
+    def include(self, other: Counts) -> None:
+        """Count what another process has counted."""
+        self.translated += other.translated
+        self.unchanged += other.unchanged
+        self.failed += other.failed
+
+
+class Outcome(msgspec.Struct):
+    """What a process with a share of a list has to tell."""
+
+    counts: Counts
+    said: list[tuple[str, str]]
 
 
 class Translation:
@@ -53,10 +70,9 @@ class Translation:
 
     def run(self, paths: tuple[str, ...], max_mib: int) -> None:
         """Translate all that ``paths`` stand for to standard output."""
-        out = sys.stdout.buffer
-        for path in paths:
-            self._translate_path(path, max_mib, out)
-        out.flush()
+        with buffered_stdout() as out:
+            for path in paths:
+                self._translate_path(path, max_mib, out)
 
     def summary(self) -> str:
         """One line that accounts for every object."""
@@ -101,8 +117,10 @@ class Translation:
                 self._write_added(result, writer)
                 self._write(item, result, writer)
             return
-        kind = str(document.head["kind"]).removesuffix("List")
-        results = self._translate_items(document, kind)
+        if len(document.items) >= shares.ENOUGH and isinstance(writer, JsonWriter):
+            self._translate_in_shares(document, document.head, writer)
+            return
+        results = self._translate_items(document, _item_kind(document.head))
         if document.whole:
             known = list(results)
             if all(result is None for _, result in known):
@@ -111,28 +129,77 @@ class Translation:
             results = iter(known)
         self._write_list(document.head, results, writer)
 
-    def _write_list(
-        self, head: Object, results: Iterator[tuple[Item, Translated | None]], writer: Writer
-    ) -> None:
-        # A PodList holds pods alone, so what is added beside them follows as documents.
-        takes_any = head["kind"] == "List"
-        later: list[Translated] = []
+    def _translate_in_shares(self, document: Document, head: Object, writer: JsonWriter) -> None:
+        """A long list by all processors: each takes a run of items, the first one is ours."""
+        size = -(-len(document.items) // shares.processors())
+        runs = [range(start, start + size) for start in range(0, len(document.items), size)]
         writer.open_list(head)
-        for item, result in results:
-            if takes_any:
-                self._write_added(result, writer)
-            elif result and result.added:
-                later.append(result)
-            self._write(item, result, writer)
+        writer.out.flush()
+        gc.freeze()  # what the children read must not be copied for the collector's sake
+        with ExitStack() as stack:
+            helpers = []
+            for run in runs[1:]:
+                helper = Share(partial(self._translate_run, document, head, run))
+                stack.callback(helper.close)
+                helpers.append((helper, run))
+            kind = _item_kind(head)
+            later = self._write_items(head, self._translate_items(document, kind, runs[0]), writer)
+            for helper, run in helpers:
+                report = helper.finish(writer.out)
+                if report is None:
+                    results = self._translate_items(document, kind, run)
+                    later += self._write_items(head, results, writer)
+                else:
+                    outcome = msgspec.msgpack.decode(report, type=Outcome)
+                    self._counts.include(outcome.counts)
+                    self._report.repeat(outcome.said)
         writer.close_list()
         for result in later:
             self._write_added(result, writer)
 
+    def _translate_run(self, document: Document, head: Object, run: range, out: BinaryIO) -> bytes:
+        """In a process of its own: translate a run of items behind others."""
+        self._report, self._counts = recording, counts = Recording(), Counts()
+        writer = JsonWriter(out, inside_list=True)
+        results = self._translate_items(document, _item_kind(head), run)
+        for item, result in results:
+            if result and result.added:
+                raise _NeedsCompany
+            self._write(item, result, writer)
+        return msgspec.msgpack.encode(Outcome(counts, recording.said))
+
+    def _write_list(
+        self, head: Object, results: Iterator[tuple[Item, Translated | None]], writer: Writer
+    ) -> None:
+        writer.open_list(head)
+        later = self._write_items(head, results, writer)
+        writer.close_list()
+        for result in later:
+            self._write_added(result, writer)
+
+    def _write_items(
+        self, head: Object, results: Iterator[tuple[Item, Translated | None]], writer: Writer
+    ) -> list[Translated]:
+        """Write a list's items; what must be added behind the list is given back."""
+        # A PodList holds pods alone, so what is added beside them follows as documents.
+        takes_any = head["kind"] == "List"
+        later: list[Translated] = []
+        for item, result in results:
+            if result and result.added:
+                if takes_any:
+                    self._write_added(result, writer)
+                else:
+                    later.append(result)
+            self._write(item, result, writer)
+        return later
+
     def _translate_items(
-        self, document: Document, kind: str
+        self, document: Document, kind: str, run: range | None = None
     ) -> Iterator[tuple[Item, Translated | None]]:
         """Each item with what became of it, or None where it stays as it is."""
-        for position, item in enumerate(document.items):
+        first = run.start if run else 0
+        items = document.items[run.start : run.stop] if run else document.items
+        for position, item in enumerate(items, start=first):
             try:
                 yield item, self._translate_item(item, kind)
             except TranslationError as error:
@@ -185,6 +252,14 @@ class Translation:
     def _fail(self, message: object) -> None:
         self._counts.failed += 1
         self._report.problem(message)
+
+
+class _NeedsCompany(Exception):
+    """An object needs others beside it, and only one process knows which are there already."""
+
+
+def _item_kind(head: Object) -> str:
+    return str(head["kind"]).removesuffix("List")
 
 
 def _name(item: Item) -> str:

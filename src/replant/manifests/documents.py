@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, overload
 
 from replant.errors import InputError
 from replant.manifests import jsontext, yamltext
@@ -39,6 +39,28 @@ class Item:
         return self._value
 
 
+class RawItems(Sequence[Item]):
+    """The items of a JSON list, made one by one: a hundred thousand at once take their room."""
+
+    def __init__(self, raws: list[jsontext.Raw]) -> None:
+        self._raws = raws
+
+    def __len__(self) -> int:
+        return len(self._raws)
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> RawItems: ...
+    def __getitem__(self, index: int | slice) -> Item | RawItems:
+        if isinstance(index, slice):
+            return RawItems(self._raws[index])
+        return Item(self._raws[index])
+
+    def __iter__(self) -> Iterator[Item]:
+        return map(Item, self._raws)
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document of a source: an object, or a list of objects."""
@@ -46,7 +68,7 @@ class Document:
     source: str
     number: int
     format: Format
-    items: Iterable[Item]
+    items: Sequence[Item]
     head: dict[str, Any] | None = None
     """What a list says of itself; None where the document is one object."""
     whole: Item | None = None
@@ -84,9 +106,10 @@ def _json_document(source: Source, outline: jsontext.Outline) -> Document | Inpu
     number, fields = outline.number, outline.fields
     try:
         kind = jsontext.decode(fields["kind"]) if "kind" in fields else ""
-        if not _is_list(kind, fields):
+        if not _is_list(kind, has_items=outline.items is not None or "items" in fields):
             return Document(source.name, number, Format.JSON, [Item(raw=outline.text)])
-        items = map(Item, jsontext.items(fields["items"]))
+        raws = outline.items
+        items = RawItems(jsontext.items(fields["items"]) if raws is None else raws)
         head = {key: jsontext.decode(raw) for key, raw in fields.items() if key != "items"}
     except ValueError as error:
         return InputError(str(error), source=source.name, document=number)
@@ -114,7 +137,7 @@ def _yaml_document(
 ) -> Document | InputError:
     whole = Item(text=text, value=value)
     items = value.get("items")
-    if not _is_list(value.get("kind"), value):
+    if not _is_list(value.get("kind"), has_items="items" in value):
         return Document(source.name, number, Format.YAML, [whole])
     if not isinstance(items, list | None):
         return InputError("items: must be a list", source=source.name, document=number)
@@ -123,8 +146,8 @@ def _yaml_document(
     return Document(source.name, number, Format.YAML, inner, head, whole)
 
 
-def _is_list(kind: object, fields: dict[str, Any]) -> bool:
+def _is_list(kind: object, *, has_items: bool) -> bool:
     """Whether this is one of Kubernetes' lists: other kinds may end in the same word."""
-    if not isinstance(kind, str) or not kind.endswith("List") or "items" not in fields:
+    if not has_items or not isinstance(kind, str) or not kind.endswith("List"):
         return False
     return kind == "List" or kind.removesuffix("List") in GROUPS

@@ -25,6 +25,7 @@ _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _SPACE = re.compile(rb"\s*")
 _START = re.compile(rb"\s*[{\[]")
 
+Raw = msgspec.Raw
 Slice = msgspec.Raw | memoryview
 """A part of the input, not yet built up."""
 
@@ -36,6 +37,8 @@ class Outline:
     number: int
     text: memoryview
     fields: dict[str, msgspec.Raw]
+    items: list[msgspec.Raw] | None = None
+    """The items of a list, where they were told apart in passing."""
 
 
 def looks_like(data: bytes) -> bool:
@@ -52,7 +55,7 @@ def outlines(data: bytes, source: str) -> Iterator[Outline | InputError]:
     start, number = _end_of_space(data, 0), 1
     while start < len(data):
         try:
-            end, fields = _first(view[start:])
+            end, fields, items = _first(view[start:])
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             yield InputError(f"is not valid JSON: {error}", source=source, document=number)
             return
@@ -62,7 +65,7 @@ def outlines(data: bytes, source: str) -> Iterator[Outline | InputError]:
         if fields is None:
             yield InputError("is JSON, but not an object", source=source, document=number)
         else:
-            yield Outline(number, view[start : start + end], fields)
+            yield Outline(number, view[start : start + end], fields, items)
         start, number = _end_of_space(data, start + end), number + 1
 
 
@@ -94,16 +97,39 @@ def encode(value: Any) -> bytes:
         raise ValueError("it is nested too deeply") from None
 
 
-def _first(view: memoryview) -> tuple[int, dict[str, msgspec.Raw] | None]:
-    """Where the first document ends, and its fields, or None where it is no object."""
+class _List(msgspec.Struct, forbid_unknown_fields=True):
+    """A list with the fields that lists have, and no others."""
+
+    items: list[msgspec.Raw] | None
+    kind: msgspec.Raw = msgspec.Raw()
+    apiVersion: msgspec.Raw = msgspec.Raw()  # noqa: N815
+    metadata: msgspec.Raw = msgspec.Raw()
+
+
+_LIST = msgspec.json.Decoder(_List)
+
+
+_Fields = dict[str, msgspec.Raw]
+
+
+def _first(view: memoryview) -> tuple[int, _Fields | None, list[msgspec.Raw] | None]:
+    """Where the first document ends, its fields, or None where it is no object, and its items."""
+    try:
+        whole = _LIST.decode(view)
+    except msgspec.DecodeError:
+        return (*_first_object(view), None)
+    fields = {"apiVersion": whole.apiVersion, "kind": whole.kind, "metadata": whole.metadata}
+    return len(view), {key: raw for key, raw in fields.items() if bytes(raw)}, whole.items or []
+
+
+def _first_object(view: memoryview) -> tuple[int, _Fields | None]:
     try:
         return len(view), _OUTLINE.decode(view)
     except msgspec.ValidationError:
-        end = _end(view)
-        return end, None
+        return _end(view), None
     except msgspec.DecodeError as error:
         end = _end_before(error)
-        return end, _first(view[:end])[1]
+        return end, _first_object(view[:end])[1]
 
 
 def _end(view: memoryview) -> int:

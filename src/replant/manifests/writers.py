@@ -14,6 +14,7 @@ from replant.manifests.documents import Item
 from replant.objects import Object, name_of
 
 _NEWLINE = b"\n"
+_NEXT_ITEM = b",\n"
 
 
 class Writer(Protocol):
@@ -38,19 +39,20 @@ class Writer(Protocol):
 class JsonWriter:
     """Compact JSON, one object a line, so that line tools can work with it."""
 
-    def __init__(self, out: BinaryIO) -> None:
-        self._out = out
-        self._before_item: bytes | None = None
+    def __init__(self, out: BinaryIO, *, inside_list: bool = False) -> None:
+        """Write to ``out``, at the start of a document or behind an item of a list."""
+        self.out = out
+        self._before_item = _NEXT_ITEM if inside_list else None
 
     def open_list(self, head: Object) -> None:
         """See Writer."""
         start = jsontext.encode(head)[:-1]
-        self._out.write(start + (b"," if head else b"") + b'"items":[')
+        self.out.write(start + (b"," if head else b"") + b'"items":[')
         self._before_item = _NEWLINE
 
     def close_list(self) -> None:
         """See Writer."""
-        self._out.write(b"\n]}\n")
+        self.out.write(b"\n]}\n")
         self._before_item = None
 
     def unchanged(self, item: Item) -> None:
@@ -67,12 +69,12 @@ class JsonWriter:
 
     def _write(self, text: jsontext.Slice | bytes) -> None:
         if self._before_item is None:
-            self._out.write(text)
-            self._out.write(_NEWLINE)
+            self.out.write(text)
+            self.out.write(_NEWLINE)
         else:
-            self._out.write(self._before_item)
-            self._out.write(text)
-            self._before_item = b",\n"
+            self.out.write(self._before_item)
+            self.out.write(text)
+            self._before_item = _NEXT_ITEM
 
 
 class YamlWriter:

@@ -12,6 +12,7 @@ import msgspec
 from replant.errors import TranslationError
 from replant.objects import name_of
 
+_TEXT = frozenset({str})
 _INT32 = range(-(2**31), 2**31)
 _JSON_NAMES = {
     bool: "a boolean",
@@ -114,17 +115,17 @@ class Fields(msgspec.Struct, gc=False):
 
     def structures(self, key: str) -> list[Fields]:
         """A list of structures; empty where it is missing."""
-        found = []
-        for index, item in enumerate(self._list(key)):
-            place = f"{key}[{index}]"
-            if not isinstance(item, dict):
-                raise mistyped(item, "an object", owner=self.owner, field=self.at(place))
-            found.append(Fields(item, self, place))
-        return found
+        return [self.part(f"{key}[{index}]", item) for index, item in enumerate(self.items(key))]
+
+    def part(self, place: str, value: object) -> Fields:
+        """A structure that stands at ``place`` below this one."""
+        if isinstance(value, dict):
+            return Fields(value, self, place)
+        raise mistyped(value, "an object", owner=self.owner, field=self.at(place))
 
     def texts(self, key: str) -> list[str]:
         """A list of strings; empty where it is missing."""
-        value = self._list(key)
+        value = self.items(key)
         for index, item in enumerate(value):
             if not isinstance(item, str):
                 field = f"{self.at(key)}[{index}]"
@@ -138,16 +139,17 @@ class Fields(msgspec.Struct, gc=False):
             return {}
         if not isinstance(value, dict):
             raise self._mistyped(key, "an object")
+        if _TEXT.issuperset(map(type, value)) and _TEXT.issuperset(map(type, value.values())):
+            return value
         for name, item in value.items():
             if not isinstance(name, str):
                 raise mistyped(name, "a string", owner=self.owner, field=f"{self.at(key)} (a key)")
             if not isinstance(item, str) and item is not None:
                 raise mistyped(item, "a string", owner=self.owner, field=f"{self.at(key)}.{name}")
-        if None in value.values():
-            return {name: item or "" for name, item in value.items()}
-        return value
+        return {name: item or "" for name, item in value.items()}
 
-    def _list(self, key: str) -> list[Any]:
+    def items(self, key: str) -> list[Any]:
+        """A list of anything; empty where it is missing."""
         value = self.data.get(key)
         if value is None:
             return []

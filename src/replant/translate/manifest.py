@@ -8,7 +8,8 @@ it, and a form that would name no disk is refused.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+
+import msgspec
 
 from replant.errors import TranslationError, shown
 from replant.objects import (
@@ -53,7 +54,11 @@ class Target(StrEnum):
     IN_TREE = "in-tree"
 
 
-class Translated(NamedTuple):
+_TO_CSI = Target.CSI
+"""An enum's member is looked up slowly, and there are a hundred thousand volumes."""
+
+
+class Translated(msgspec.Struct, frozen=True, gc=False):
     """What became of one object."""
 
     obj: Object
@@ -73,7 +78,7 @@ def translate_object(obj: Object, kind: str, target: Target, inline: InlineDefau
         return Translated(translated, notes=_warnings(obj, translated, target))
     if kind == STORAGE_CLASS:
         return Translated(_storage_class(obj, target))
-    if kind in POD_SPEC_PATHS and target is Target.CSI:
+    if kind in POD_SPEC_PATHS and target is _TO_CSI:
         return _workload(obj, kind, inline)
     return Translated(obj)
 
@@ -82,7 +87,7 @@ def _volume(pv: Object, target: Target) -> Object:
     spec = pv.get("spec")
     if not isinstance(spec, dict):
         return pv
-    if target is Target.CSI:
+    if target is _TO_CSI:
         if api.plugin_of(pv):
             return storable(api.pv_to_csi(pv))
         _refuse_without_driver(spec, name_of(pv, PERSISTENT_VOLUME), "spec.")
@@ -104,7 +109,7 @@ def _volume(pv: Object, target: Target) -> Object:
 
 
 def _warnings(before: Object, after: Object, target: Target) -> tuple[str, ...]:
-    if after is before or target is Target.CSI or "rbd" not in after["spec"]:
+    if target is _TO_CSI or after is before or "rbd" not in after["spec"]:
         return ()
     why = "the in-tree plugin needs them, Kubernetes with migration on does not"
     return (f"{name_of(before)}: spec.rbd.monitors are not said by the CSI form: {why}",)

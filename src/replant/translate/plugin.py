@@ -14,6 +14,17 @@ READ_WRITE_ONCE = "ReadWriteOnce"
 READ_ONLY_MANY = "ReadOnlyMany"
 READ_WRITE_MANY = "ReadWriteMany"
 
+SECRET_REFERENCES = frozenset(
+    {
+        "controllerExpandSecretRef",
+        "controllerPublishSecretRef",
+        "nodeExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeStageSecretRef",
+    }
+)
+"""The fields of a CSI source that name a secret."""
+
 
 @dataclass(frozen=True, slots=True)
 class InlineVolume:

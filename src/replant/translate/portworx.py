@@ -5,19 +5,16 @@ from __future__ import annotations
 from replant.objects import Object
 from replant.translate.drafts import ClassDraft, VolumeDraft
 from replant.translate.fields import Fields, sparse
-from replant.translate.plugin import READ_ONLY_MANY, READ_WRITE_ONCE, InlineVolume, Plugin
+from replant.translate.plugin import (
+    READ_ONLY_MANY,
+    READ_WRITE_ONCE,
+    SECRET_REFERENCES,
+    InlineVolume,
+    Plugin,
+)
 
 SECRET_NAME = "openstorage.io/auth-secret-name"  # noqa: S105
 SECRET_NAMESPACE = "openstorage.io/auth-secret-namespace"  # noqa: S105
-SECRET_REFERENCES = (
-    "controllerPublishSecretRef",
-    "nodeStageSecretRef",
-    "nodePublishSecretRef",
-    "controllerExpandSecretRef",
-    "nodeExpandSecretRef",
-)
-"""Each call to the driver carries the token of the secret that its reference names."""
-
 _SECRET_PARAMETERS = tuple(
     f"csi.storage.k8s.io/{call}-secret-"
     for call in (
@@ -44,7 +41,8 @@ class Portworx(Plugin):
         annotations = draft.annotations
         if SECRET_NAME in annotations and SECRET_NAMESPACE in annotations:
             secret = sparse(name=annotations[SECRET_NAME], namespace=annotations[SECRET_NAMESPACE])
-            csi.update((reference, dict(secret)) for reference in SECRET_REFERENCES)
+            # Each call to the driver carries the token of the secret that its reference names.
+            csi.update((reference, dict(secret)) for reference in sorted(SECRET_REFERENCES))
         return csi
 
     def pv_to_in_tree(self, csi: Fields, draft: VolumeDraft) -> Object:  # noqa: ARG002

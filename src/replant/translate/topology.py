@@ -23,7 +23,7 @@ MULTI_ZONE_DELIMITER = "__"
 
 _STABLE = (ZONE, REGION)
 _BETA = (BETA_ZONE, BETA_REGION)
-_TEXT = {str}
+_TEXT = frozenset({str})
 _NO_VALUES: list[str] = []
 
 RegionOf = Callable[[list[str]], str]
@@ -45,16 +45,14 @@ class Topology:
             self._copy_terms(self._affinity)
 
     def _copy_terms(self, affinity: Fields) -> None:
-        terms = affinity.data.get("nodeSelectorTerms")
-        if not _well_typed(terms):
-            _refuse_mistyped(affinity)
-        for term in terms or ():
-            copy = dict(term)
-            self.terms.append(copy)
-            requirements = copy.pop("matchExpressions", None)
-            if requirements:
-                copy["matchExpressions"] = own = [dict(item) for item in requirements]
-                self._requirements += own
+        for index, term in enumerate(affinity.items("nodeSelectorTerms")):
+            requirements = term.get("matchExpressions") if isinstance(term, dict) else None
+            if not isinstance(requirements, list) or not all(map(_is_requirement, requirements)):
+                _check(affinity, index, term)
+                requirements = term.get("matchExpressions") or ()
+            own = [{**requirement} for requirement in requirements]
+            self._requirements += own
+            self.terms.append({**term, "matchExpressions": own} if own else _without(term))
 
     def spelling(self) -> tuple[str, str]:
         """The zone and region keys that this volume uses: affinity first, labels second."""
@@ -155,35 +153,24 @@ def to_in_tree(topology: Topology, zone_key: str, region_of: RegionOf | None) ->
         topology.label(zone, MULTI_ZONE_DELIMITER.join(zones))
 
 
-def _well_typed(terms: Any) -> bool:
-    """Whether these are affinity terms, as almost all are. Fields would take its time with each."""
-    if not isinstance(terms, list):
-        return terms is None
-    for term in terms:
-        if not isinstance(term, dict):
-            return False
-        requirements = term.get("matchExpressions")
-        if isinstance(requirements, list):
-            if not all(map(_is_requirement, requirements)):
-                return False
-        elif requirements is not None:
-            return False
-    return True
+def _without(term: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in term.items() if key != "matchExpressions"}
 
 
 def _is_requirement(requirement: Any) -> bool:
+    """Whether this is a requirement, as almost all are: Fields would take its time with each."""
     if not isinstance(requirement, dict) or not isinstance(requirement.get("key"), str):
         return False
     values = requirement.get("values", _NO_VALUES)
     return isinstance(values, list) and _TEXT.issuperset(map(type, values))
 
 
-def _refuse_mistyped(affinity: Fields) -> None:
+def _check(affinity: Fields, index: int, term: object) -> None:
     """Name the field that is not what it should be, if there is one."""
-    for term in affinity.structures("nodeSelectorTerms"):
-        for requirement in term.structures("matchExpressions"):
-            requirement.text("key")
-            requirement.texts("values")
+    place = f"nodeSelectorTerms[{index}]"
+    for requirement in affinity.part(place, term).structures("matchExpressions"):
+        requirement.text("key")
+        requirement.texts("values")
 
 
 def one_region(regions: set[str]) -> str:

@@ -11,6 +11,7 @@ from replant.errors import TranslationError
 from replant.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Object, name_of
 from replant.translate import api, registry
 from replant.translate.fields import Fields, sparse
+from replant.translate.plugin import SECRET_REFERENCES
 
 _NAME_LENGTH = 63
 """Short enough to be a label's value too."""
@@ -102,16 +103,22 @@ def storable(pv: Object) -> Object:
     stored one must say both. The in-tree plugins took the claim's namespace.
     """
     csi = pv["spec"]["csi"]
-    references = [key for key in csi if key.endswith("SecretRef")]
-    if all(csi[key].get("name") and csi[key].get("namespace") for key in references):
+    if SECRET_REFERENCES.isdisjoint(csi):
+        return pv
+    references = SECRET_REFERENCES & csi.keys()
+    if all(_is_complete(csi[key]) for key in references):
         return pv
     completed = dict(csi)
-    for key in references:
+    for key in sorted(references):
         if csi[key].get("name"):
             completed[key] = _completed(pv, key)
         else:
             del completed[key]
     return {**pv, "spec": {**pv["spec"], "csi": completed}}
+
+
+def _is_complete(reference: Object) -> bool:
+    return bool(reference.get("name") and reference.get("namespace"))
 
 
 def _completed(pv: Object, key: str) -> Object:
