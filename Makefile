@@ -11,7 +11,8 @@ READY  := $(VENV)/.ready
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Translate a sample cluster's dump and show what changes
+demo: $(READY) ## Scan a sample cluster's dump, then show what translating it changes
+	$(BIN)/replant scan -f examples/cluster.yaml --server-version 1.24.17 --target-version 1.31 --fail-on never
 	$(BIN)/replant translate -f examples/cluster.yaml -o diff
 
 test: $(READY) ## Run the tests

@@ -155,15 +155,18 @@ def test_a_namespace_is_asked_for_by_its_path(world: tuple[World, str], tmp_path
     assert "/api/v1/pods" not in paths
 
 
-def test_an_odd_object_does_not_cost_its_page(world: tuple[World, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["metadata", "spec"])
+def test_an_odd_object_does_not_cost_its_page(
+    world: tuple[World, str], tmp_path: Path, part: str
+) -> None:
     served, server = world
-    odd = {**pv("odd"), "metadata": []}
+    odd = {**pv("odd"), part: []}
     volumes = {"kind": "PersistentVolumeList", "metadata": {}, "items": [pv("a"), odd, pv("b")]}
     served.documents["/api/v1/persistentvolumes"] = json.dumps(volumes).encode()
     _, out, err = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
     read = json.loads(out)["read"]["PersistentVolume"]
     assert read == {"seen": 3, "used": 2, "passedOver": 1}
-    assert "a PersistentVolume is passed over" in err
+    assert "is passed over: Expected `object`, got `array`" in err
 
 
 def test_kubelets_are_asked_only_when_told(world: tuple[World, str], tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ BOMB = "\n".join(
         ("a: [", "is not valid YAML"),
         ("a: 'x", "is not valid YAML"),
         ("\x01: a", "control characters are not allowed"),
-        ("? [a]\n: b", "unhashable"),
+        ("? [a]\n: b", "a key must be text"),
         ("a: !!bool abc", "abc"),
         ("a: !!int ''", "is not a whole number"),
         ("a: !!float x", "is not a number"),

@@ -96,12 +96,18 @@ class Collector:
     def _take(self, kind: str, body: bytes) -> None:
         count = self._builder.counts(kind)
         for record in self._records(kind, body):
+            used = record is not None and self._add(kind, record)
             count.seen += 1
-            if record is not None and self._builder.add(kind, record):
-                count.used += 1
-            else:
-                count.passed_over += 1
+            count.used += used
+            count.passed_over += not used
         self._progress(kind, count.seen)
+
+    def _add(self, kind: str, record: Any) -> bool:
+        try:
+            return self._builder.add(kind, record)
+        except msgspec.DecodeError as error:
+            self._complain(f"{kind} {record.metadata.name} is passed over: {error}")
+            return False
 
     def _records(self, kind: str, body: bytes) -> Sequence[Any]:
         try:

@@ -22,6 +22,8 @@ Say = Callable[[object], None]
 _VERSIONS = frozenset({"v1", "v1beta1", "v1beta2", "v1alpha1", "v2alpha1"})
 """In all of these the fields that an inventory needs are the same."""
 
+_USUAL = frozenset({"v1", "apps/v1", "batch/v1", "storage.k8s.io/v1"})
+
 OTHER = "other"
 """Under this name all objects are counted that hold no volumes, or are none."""
 
@@ -90,7 +92,8 @@ class FileReader:
                 return
             counted = kind
             self._known.add(kind)
-            _check_version(kind, version)
+            if version not in _USUAL:
+                _check_version(kind, version)
             record = _record(item, kind)
             used = self._builder.add(kind, record)
             if not used:

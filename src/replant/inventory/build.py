@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from replant.gates.versions import Version
@@ -17,6 +18,9 @@ from replant.inventory.selectors import Selector
 _COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
+
+_CONTAINERS = Decoder(list[records.Container] | None)
+_STATUSES = Decoder(list[records.ContainerStatus] | None)
 
 _NO_SOURCE = len(records.PodVolume.__struct_fields__) - 1
 """So many fields are empty where a pod's volume is none of ours: all but its name."""
@@ -41,7 +45,10 @@ class Builder:
 
     def counts(self, kind: str) -> ReadCount:
         """What was read of a kind so far, to be counted on."""
-        return self._inventory.read.setdefault(kind, ReadCount())
+        read = self._inventory.read
+        if kind not in read:
+            read[kind] = ReadCount()
+        return read[kind]
 
     def forget(self, kind: str) -> None:
         """Drop what was read of a kind: its list begins again."""
@@ -130,7 +137,7 @@ class Builder:
     def _pod(self, kind: str, record: records.Pod) -> None:
         metadata = record.metadata
         if metadata.labels and metadata.labels.get("component") in _COMPONENTS:
-            gates = _gates(record.spec.containers or [])
+            gates = _gates(_CONTAINERS.decode(record.spec.containers) or [])
             self._inventory.gates.setdefault(metadata.labels["component"], {}).update(gates)
         spec = record.spec
         claims, inline = _uses(spec)
@@ -184,7 +191,9 @@ def _has_group(spec: records.PodSpec) -> bool:
 
 
 def _waiting(status: records.PodStatus | None) -> str:
-    for container in (status.containerStatuses if status else None) or ():
+    if status is None or status.phase == "Running":
+        return ""
+    for container in _STATUSES.decode(status.containerStatuses) or ():
         waiting = container.state.waiting if container.state else None
         if waiting:
             return ": ".join(part for part in (waiting.reason, waiting.message) if part)

@@ -148,7 +148,8 @@ class PodSpec(Struct, gc=False):
     nodeName: str | None = None  # noqa: N815
     volumes: list[PodVolume] | None = None
     securityContext: SecurityContext | None = None  # noqa: N815
-    containers: list[Container] | None = None
+    containers: Raw = Raw(b"[]")
+    """Wanted of control-plane components alone, so left as they are written."""
 
 
 class Waiting(Struct, gc=False):
@@ -174,8 +175,8 @@ class PodStatus(Struct, gc=False):
     """How a pod does."""
 
     phase: str | None = None
-    message: str | None = None
-    containerStatuses: list[ContainerStatus] | None = None  # noqa: N815
+    containerStatuses: Raw = Raw(b"[]")  # noqa: N815
+    """Wanted of pods that do not run, so left as they are written."""
 
 
 class PodMetadata(Struct, gc=False):

@@ -40,22 +40,18 @@ _INT = re.compile(
     r"|(?P<dec>0|[1-9][0-9]*))\Z"
 )
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
-_NO_NUMBER = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 _BASES = {"hex": 16, "bin": 2, "oct": 8, "dec": 10}
 
 
-class _Number:
-    """Matches a plain scalar as kubectl's library does: underscores do not count."""
-
-    def __init__(self, *patterns: re.Pattern[str]) -> None:
-        self._patterns = patterns
-
-    def match(self, text: str) -> object:
-        return any(pattern.match(_without_underscores(text)) for pattern in self._patterns)
-
-
-def _without_underscores(text: str) -> str:
-    return text if text.startswith(".") else text.replace("_", "")
+# The same with underscores, which do not count; but behind a leading point none may end it.
+_INT_WRITTEN = re.compile(
+    r"[-+]?_*(?:0_*[xX][0-9a-fA-F_]*[0-9a-fA-F]_*|0_*[bB]_*[01][01_]*|0_*[oO]?_*[0-7][0-7_]*"
+    r"|0_*|[1-9][0-9_]*)\Z"
+)
+_FLOAT_WRITTEN = re.compile(
+    r"[-+]?_*(?:[0-9][0-9_]*(?:\.[0-9_]*)?|(?<=[-+_])\._*[0-9][0-9_]*)(?:[eE]_*[-+]?_*[0-9][0-9_]*)?\Z"
+    r"|\.[0-9](?:[0-9_]*[0-9])?(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"
+)
 
 
 _TAGS = "tag:yaml.org,2002:"
@@ -63,15 +59,15 @@ _TEXT_TAG = f"{_TAGS}str"
 _MERGE_TAG = f"{_TAGS}merge"
 
 
-def _resolvers() -> dict[str, list[tuple[str, Any]]]:
+def _resolvers() -> dict[str, list[tuple[str, re.Pattern[str]]]]:
     rules = (
         ("bool", _BOOL, "yYnNtTfFoO"),
-        ("int", _Number(_INT), "-+0123456789"),
-        ("float", _Number(_FLOAT, _NO_NUMBER), "-+0123456789."),
+        ("int", _INT_WRITTEN, "-+0123456789"),
+        ("float", _FLOAT_WRITTEN, "-+0123456789."),
         ("null", _NULL, ["~", "n", "N", ""]),
         ("merge", _MERGE, "<"),
     )
-    table: dict[str, list[tuple[str, Any]]] = {}
+    table: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
     for tag, pattern, starts in rules:
         for start in starts:
             table.setdefault(start, []).append((_TAGS + tag, pattern))
@@ -90,25 +86,30 @@ class _Loader(yaml.CSafeLoader):
     bool_values: ClassVar[dict[str, bool]] = {**yaml.CSafeLoader.bool_values, "y": True, "n": False}
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        own = sum(key.tag != _MERGE_TAG for key, _ in node.value)
-        self.flatten_mapping(node)
         if any(key.tag != _TEXT_TAG for key, _ in node.value):
+            own = sum(key.tag != _MERGE_TAG for key, _ in node.value)
+            self.flatten_mapping(node)
             # A new key each: the node may stand elsewhere too, as a value.
             node.value = [(self._text_key(key), value) for key, value in node.value]
+        else:
+            own = len(node.value)
         keys = [key.value for key, _ in node.value[len(node.value) - own :]]
-        if len(set(map(str, keys))) != own:
+        if len(set(keys)) != own:
             _refuse_repeated(node, keys)
-        return super().construct_mapping(node, deep)
+        construct = self.construct_object
+        return {key.value: construct(value, deep=deep) for key, value in node.value}
 
     def _text_key(self, key: yaml.Node) -> yaml.Node:
-        if key.tag == _TEXT_TAG or not isinstance(key, yaml.ScalarNode):
+        if not isinstance(key, yaml.ScalarNode):
+            raise _not_valid(key, "a key must be text, not a list or a map")
+        if key.tag == _TEXT_TAG:
             return key
         text = _key_text(self.construct_object(key), key)
         return yaml.ScalarNode(_TEXT_TAG, text, key.start_mark, key.end_mark)
 
 
 def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
-    found = _INT.match(_without_underscores(loader.construct_scalar(node)))
+    found = _INT.match(loader.construct_scalar(node).replace("_", ""))
     if not found:
         raise _not_valid(node, "is not a whole number")
     digits, base = next((found[name], base) for name, base in _BASES.items() if found[name])
@@ -116,7 +117,7 @@ def _construct_int(loader: _Loader, node: yaml.ScalarNode) -> int:
 
 
 def _construct_float(loader: _Loader, node: yaml.ScalarNode) -> float | str:
-    text = _without_underscores(loader.construct_scalar(node))
+    text = loader.construct_scalar(node).replace("_", "")
     if not _FLOAT.match(text):
         raise _not_valid(node, "is not a number that JSON can hold")
     number = float(text)
