@@ -70,16 +70,19 @@ class Scanning:
         return self._collected
 
     def _from_files(self) -> Inventory:
-        builder = Builder()
-        reader = FileReader(builder, problem=self._report.problem, note=self._report.note)
-        for path in self._paths:
-            for file in sources.find(path, recursive=self._recursive):
-                try:
-                    if isinstance(file, InputError):
-                        raise file
-                    reader.read(sources.read(file, self._max_size))
-                except InputError as error:
-                    self._report.problem(error)
+        builder, report = Builder(), self._report
+        with _progress() as progress:
+            reader = FileReader(
+                builder, problem=report.problem, note=report.note, progress=progress
+            )
+            for path in self._paths:
+                for file in sources.find(path, recursive=self._recursive):
+                    try:
+                        if isinstance(file, InputError):
+                            raise file
+                        reader.read(sources.read(file, self._max_size))
+                    except InputError as error:
+                        report.problem(error)
         return self._finish(builder, self._server, reader.unknown())
 
     async def _from_cluster(self) -> None:
@@ -118,7 +121,7 @@ class Scanning:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, int], None]]:
-    """A line for each kind while it is read, on a terminal; nothing elsewhere."""
+    """A line for each kind or file while it is read, on a terminal; nothing elsewhere."""
     if not sys.stderr.isatty():
         yield lambda _kind, _count: None
         return

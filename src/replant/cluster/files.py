@@ -18,6 +18,10 @@ from replant.manifests.sources import Source
 from replant.objects import is_ours
 
 Say = Callable[[object], None]
+Progress = Callable[[str, int], None]
+"""Told the source and how many objects of its list have been read."""
+
+_PROGRESS_EVERY = 5_000
 
 _VERSIONS = frozenset({"v1", "v1beta1", "v1beta2", "v1alpha1", "v2alpha1"})
 """In all of these the fields that an inventory needs are the same."""
@@ -50,10 +54,18 @@ _HEAD = msgspec.json.Decoder(_Head)
 class FileReader:
     """Takes sources in, one by one; what is wrong with an object is said, and the rest goes on."""
 
-    def __init__(self, builder: Builder, *, problem: Say, note: Say) -> None:
+    def __init__(
+        self,
+        builder: Builder,
+        *,
+        problem: Say,
+        note: Say,
+        progress: Progress = lambda _source, _count: None,
+    ) -> None:
         self._builder = builder
         self._problem = problem
         self._note = note
+        self._progress = progress
         self._known: set[str] = set()
 
     def read(self, source: Source) -> None:
@@ -76,6 +88,8 @@ class FileReader:
             # A list that is there but empty says that there is none.
             self._known.add(kind)
         for position, item in enumerate(document.items):
+            if position % _PROGRESS_EVERY == 0:
+                self._progress(document.source, position)
             try:
                 self._item(item, kind, version)
             except _PassedOver as reason:
