@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -132,9 +133,15 @@ def _head(item: Item) -> tuple[str, str]:
         return str(value.get("kind") or ""), str(value.get("apiVersion") or "")
     start = _START.match(item.raw)
     if start:
-        return start["kind"].decode(), start["version"].decode()
+        version, kind = start.groups()
+        return _text(kind), _text(version)
     head = _HEAD.decode(item.raw)
     return head.kind or "", head.apiVersion or ""
+
+
+@lru_cache(maxsize=256)
+def _text(word: bytes) -> str:
+    return word.decode()
 
 
 def _check_version(kind: str, version: str) -> None:

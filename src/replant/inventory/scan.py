@@ -85,10 +85,15 @@ def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
     if unread:
         return Verdict.NOT_READY, f"{' and '.join(unread)} could not be read"
     if blockers:
-        return Verdict.NOT_READY, f"{blockers} blockers and {warnings} warnings{version}"
+        counted = f"{_plural(blockers, 'blocker')} and {_plural(warnings, 'warning')}"
+        return Verdict.NOT_READY, f"{counted}{version}"
     if not view.plugins and not warnings:
         return Verdict.NOTHING_TO_DO, "no in-tree volume, class or inline volume was found"
-    return Verdict.READY, f"no blockers and {warnings} warnings{version}"
+    return Verdict.READY, f"no blockers and {_plural(warnings, 'warning')}{version}"
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 def _count(view: View) -> dict[str, PluginCounts]:

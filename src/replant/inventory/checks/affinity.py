@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from replant.inventory.checks.view import View
 from replant.objects import Object
 from replant.translate.topology import BETA_REGION, BETA_ZONE, REGION, ZONE
@@ -22,7 +24,7 @@ class Nodes:
             (node.metadata.labels or {}, inventory.drivers_on(name))
             for name, node in inventory.nodes.items()
         ]
-        self._answers: dict[tuple[str, str], str] = {}
+        self._answers: dict[tuple[bytes, str], str] = {}
 
     def unmet(self, translated: Object, driver: str) -> str:
         """What the affinity of a translated volume asks for and no node has; "" where one does."""
@@ -30,7 +32,7 @@ class Nodes:
         if not affinity or not self._known:
             return ""
         terms = (affinity.get("required") or {}).get("nodeSelectorTerms") or []
-        key = (repr(terms), driver)
+        key = (msgspec.json.encode(terms), driver)
         if key not in self._answers:
             self._answers[key] = self._look(terms, driver)
         return self._answers[key]

@@ -22,6 +22,8 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 _VSPHERE_PATH = re.compile(r"\[[^\]]+\] .+\.vmdk")
 _BETA = (BETA_ZONE, BETA_REGION)
+_BETA_SET = frozenset(_BETA)
+_BETA_PREFIX = b"failure-domain.beta."
 _TRANSLATED_AFFINITY = frozenset(
     f"kubernetes.io/{plugin}" for plugin in ("aws-ebs", "gce-pd", "cinder", "vsphere-volume")
 )
@@ -166,6 +168,8 @@ def _rbd_cluster(volume: Volume, source: Object, translated: Object) -> Finding:
 
 
 def _beta_keys(volume: Volume, spec: Object) -> Iterator[Finding]:
+    if _BETA_PREFIX not in volume.text and _BETA_SET.isdisjoint(volume.labels):
+        return
     in_affinity = [key for key in _BETA if key in _affinity_keys(spec)]
     in_labels = [key for key in _BETA if key in volume.labels]
     if in_affinity:
