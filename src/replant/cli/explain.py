@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from replant.cli import options
 from replant.cli.reporting import FAILED, Report
 from replant.errors import InputError, printable
 
@@ -40,11 +41,11 @@ _KINDS = {
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
     help="Look the object up in files instead of the cluster.",
 )  # fmt: skip
-@click.option("-R", "--recursive", is_flag=True, help="Read the folders below DIR too.")
-@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
-@click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+@options.recursive
+@options.kubeconfig
+@options.context
 @click.pass_context
-def command(ctx: click.Context, /, subject: str, **options: Any) -> None:
+def command(ctx: click.Context, /, subject: str, **given: Any) -> None:
     """Explain a finding by its ID, a plugin by its name, or what concerns one object."""
     from replant.inventory.checks.catalogue import TITLES
     from replant.translate import plugins
@@ -55,7 +56,7 @@ def command(ctx: click.Context, /, subject: str, **options: Any) -> None:
         click.echo(about_plugin(f"kubernetes.io/{subject.removeprefix('kubernetes.io/')}"))
     elif "/" in subject:
         report = Report(verbose=False)
-        found = _findings_of(subject, report, options)
+        found = _findings_of(subject, report, given)
         click.echo("\n\n".join(map(_shown, found)) or f"Nothing is known of {printable(subject)}.")
         ctx.exit(FAILED if report.failed else 0)
     else:
@@ -96,13 +97,13 @@ def about_plugin(plugin: str) -> str:
     return "\n".join(lines)
 
 
-def _findings_of(subject: str, report: Report, options: dict[str, Any]) -> list[Finding]:
+def _findings_of(subject: str, report: Report, given: dict[str, Any]) -> list[Finding]:
     from replant.cli.scanning import Scanning
 
     kind, _, path = subject.partition("/")
     namespace, _, name = path.rpartition("/")
     wanted = _KINDS.get(kind.lower(), kind).lower()
-    result = Scanning(report, **options).run()
+    result = Scanning(report, **given).run()
     return [
         finding
         for finding in result.findings

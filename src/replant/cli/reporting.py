@@ -9,9 +9,6 @@ from replant.errors import printable
 FAILED = 1
 """The exit code of a command that did not do all that it was asked to."""
 
-MAX_SIZE_MIB = 1024
-"""A file larger than this is refused, unless a person says otherwise: it is held in memory."""
-
 SHOWN = 20
 """So many lines of one sort are shown; then they are counted."""
 

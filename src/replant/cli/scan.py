@@ -9,8 +9,9 @@ from typing import Any
 
 import click
 
+from replant.cli import options
 from replant.cli.bulk import buffered_stdout
-from replant.cli.reporting import FAILED, MAX_SIZE_MIB, Report
+from replant.cli.reporting import FAILED, Report
 from replant.errors import ReplantError
 
 FINDINGS = 2
@@ -69,9 +70,9 @@ def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
     help="Scan files instead of a cluster: dumps, manifests, rendered charts; YAML or JSON.",
 )  # fmt: skip
-@click.option("-R", "--recursive", is_flag=True, help="Read the folders below DIR too.")
-@click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
-@click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+@options.recursive
+@options.kubeconfig
+@options.context
 @click.option("-n", "--namespace", default="", metavar="NS", help="Only claims and workloads here.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces (the default).")
 @click.option(
@@ -97,28 +98,23 @@ def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     "--fail-on", type=click.Choice(["findings", "blockers", "never"]), default="findings",
     show_default=True, help="What makes the exit code 2 (findings) or 3 (blockers).",
 )  # fmt: skip
-@click.option(
-    "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
-    metavar="MIB", help="Refuse larger files.",
-)  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Name every object, not only the first 20.")
+@options.max_size
+@options.verbose
 @click.pass_context
-def command(
-    ctx: click.Context, /, output: str, fail_on: str, verbose: bool, **options: Any
-) -> None:
+def command(ctx: click.Context, /, output: str, fail_on: str, verbose: bool, **given: Any) -> None:
     """Find every volume, class and workload that is still in the tree, and say what to do.
 
     Nothing is changed: a scan only gets and lists. Exit codes: 0 clean, 1 the scan failed,
     2 findings, 3 blockers.
     """
-    if options["namespace"] and options.pop("all_namespaces"):
+    if given["namespace"] and given.pop("all_namespaces"):
         raise click.UsageError("-n and -A contradict each other")
-    options.pop("all_namespaces", None)
+    given.pop("all_namespaces", None)
     from replant.cli.scanning import Scanning
 
     report = Report(verbose=verbose)
     try:
-        result = Scanning(report, **options).run()
+        result = Scanning(report, **given).run()
     except ReplantError as error:
         report.problem(error)
         ctx.exit(FAILED)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from replant.cli.bulk import collector_off
-from replant.cli.reporting import MAX_SIZE_MIB, Report
+from replant.cli.options import MAX_SIZE_MIB
+from replant.cli.reporting import Report
 from replant.cluster.files import FileReader
 from replant.cluster.ports import Reader
 from replant.errors import Forbidden, InputError

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from replant.cli.reporting import FAILED, MAX_SIZE_MIB, Report
+from replant.cli import options
+from replant.cli.reporting import FAILED, Report
 from replant.errors import printable
 
 _QUANTITY = re.compile(r"\d+(\.\d+)?([eE]\d+|k|[KMGTPE]i|[MGTPE])?")
@@ -55,7 +56,7 @@ def _namespace(ctx: click.Context, param: click.Parameter, value: str) -> str:  
     "-o", "--output", type=click.Choice(["yaml", "json", "diff"]),
     help="What to print. By default the format of the first input.",
 )  # fmt: skip
-@click.option("-R", "--recursive", is_flag=True, help="Read the folders below DIR too.")
+@options.recursive
 @click.option(
     "--inline-capacity", default="1Gi", show_default=True, metavar="SIZE", callback=_quantity,
     help="Capacity of the volumes that are made of pods' inline volumes, which do not say theirs.",
@@ -65,14 +66,11 @@ def _namespace(ctx: click.Context, param: click.Parameter, value: str) -> str:  
     metavar="NAMESPACE",
     help="Where workloads that name no namespace will run.",
 )  # fmt: skip
-@click.option(
-    "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
-    metavar="MIB", help="Refuse larger files.",
-)  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Name every object, not only the first 20.")
+@options.max_size
+@options.verbose
 @click.pass_context
 def command(
-    ctx: click.Context, /, paths: tuple[str, ...], max_size: int, verbose: bool, **options: Any
+    ctx: click.Context, /, paths: tuple[str, ...], max_size: int, verbose: bool, **given: Any
 ) -> None:
     """Translate PersistentVolumes, StorageClasses and inline volumes from in-tree to CSI, or back.
 
@@ -84,7 +82,7 @@ def command(
     from replant.cli.translation import Translation
 
     report = Report(verbose=verbose)
-    translation = Translation(report, paint=_painter(), **options)
+    translation = Translation(report, paint=_painter(), **given)
     translation.run(paths, max_size)
     report.finish(translation.summary())
     ctx.exit(FAILED if report.failed else 0)

@@ -1,0 +1,21 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import click
+
+MAX_SIZE_MIB = 1024
+"""A file larger than this is refused, unless a person says otherwise: it is held in memory."""
+
+recursive = click.option(
+    "-R", "--recursive", is_flag=True, help="Read the folders below DIR too."
+)  # fmt: skip
+kubeconfig = click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
+context = click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+max_size = click.option(
+    "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
+    metavar="MIB", help="Refuse larger files.",
+)  # fmt: skip
+verbose = click.option(
+    "-v", "--verbose", is_flag=True, help="Name every object, not only the first 20."
+)  # fmt: skip
