@@ -16,7 +16,15 @@ from replant.cluster.ports import SCANNED
 from replant.inventory.checks.catalogue import TITLES
 from tests.cluster.api_server import World, serving, status
 from tests.cluster.conftest import kubeconfig
-from tests.inventory.clusters import EBS, driver, pod, pv, storage_class
+from tests.inventory.clusters import (
+    EBS,
+    claim_ref,
+    controller,
+    driver,
+    pod,
+    pv,
+    storage_class,
+)
 
 REPLANT = Path(sys.executable).with_name("replant")
 
@@ -52,6 +60,8 @@ BLOCKERS = dump(pv(glusterfs={"path": "a"}))
         (FINDINGS, ["--check", "RP115"], 2),
         (FINDINGS, ["--check", "RP401,RP102"], 0),
         (b'{"kind": "List", "items": [', [], 1),
+        (b"", [], 1),
+        (BLOCKERS, ["--target-version", "1.23"], 1),
         (b"\xff\xfe\xff", [], 1),
         (BLOCKERS, ["--target-version", "latest"], 1),
         (BLOCKERS, ["--check", "RP999"], 1),
@@ -98,6 +108,16 @@ def test_machine_output_has_the_shape_of_the_schema() -> None:
     assert result["findings"][0].keys() == {"id", "severity", "object", "reason", "fix"}
 
 
+@pytest.mark.parametrize(
+    "data",
+    [b"", b'{"kind": "List", "items": [', dump({**pv("odd"), "spec": []}, storage_class("s", EBS))],
+)
+def test_nobody_is_ready_whose_input_could_not_be_read(data: Any) -> None:
+    code, out, _ = replant("scan", "-f", "-", stdin=data)
+    assert code == 1
+    assert out.startswith("not ready: not everything could be read")
+
+
 def test_odd_objects_are_named_and_counted() -> None:
     broken = {**pv("odd"), "spec": []}
     code, _, err = replant("scan", "-f", "-", stdin=dump(pv(), pv(), broken, {"kind": "Other"}))
@@ -141,9 +161,9 @@ def test_what_may_not_be_read_is_a_finding(world: tuple[World, str], tmp_path: P
     del served.documents["/apis/storage.k8s.io/v1/csinodes"]
     served.faults["/api/v1/nodes"] = status(403, "nodes is forbidden", "Forbidden")
     code, out, _ = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
-    found = {it["object"]["name"] for it in json.loads(out)["findings"] if it["id"] == "RP002"}
+    found = {(it["id"], it["object"]["name"]) for it in json.loads(out)["findings"]}
     assert code == 2
-    assert found == {"CSINode", "Node"}
+    assert found == {("RP001", "CSINode"), ("RP002", "Node")}
 
 
 def test_a_namespace_is_asked_for_by_its_path(world: tuple[World, str], tmp_path: Path) -> None:
@@ -163,10 +183,41 @@ def test_an_odd_object_does_not_cost_its_page(
     odd = {**pv("odd"), part: []}
     volumes = {"kind": "PersistentVolumeList", "metadata": {}, "items": [pv("a"), odd, pv("b")]}
     served.documents["/api/v1/persistentvolumes"] = json.dumps(volumes).encode()
-    _, out, err = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
+    code, out, err = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
+    assert code == 1
     read = json.loads(out)["read"]["PersistentVolume"]
     assert read == {"seen": 3, "used": 2, "passedOver": 1}
     assert "is passed over: Expected `object`, got `array`" in err
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"kind": "PersistentVolumeList", "items": {"a": 1}}',
+        b'{"kind": "PersistentVolumeList", "items": [{"metadata": {"name": "\xff"}}]}',
+        b'{"kind": "PersistentVolumeList", "items": [' + b"[" * 20_000 + b"]" * 20_000 + b"]}",
+    ],
+)
+def test_odd_pages_are_a_clear_error(world: tuple[World, str], tmp_path: Path, body: bytes) -> None:
+    served, server = world
+    served.documents["/api/v1/persistentvolumes"] = body
+    code, _, err = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
+    assert code == 1
+    assert "error: " in err
+
+
+def test_the_control_planes_flags_count_in_every_namespace(
+    world: tuple[World, str], tmp_path: Path
+) -> None:
+    served, server = world
+    volumes = {"kind": "PersistentVolumeList", "items": [pv(claimRef=claim_ref("data", "shop"))]}
+    served.documents["/api/v1/persistentvolumes"] = json.dumps(volumes).encode()
+    flags = {"kind": "PodList", "items": [controller("CSIMigrationAWS=false")]}
+    served.documents["/api/v1/namespaces/kube-system/pods"] = json.dumps(flags).encode()
+    arguments = ["--kubeconfig", config(tmp_path, server), "-n", "shop", "--check", "RP101"]
+    _, out, _ = replant("scan", *arguments, "-o", "json")
+    (finding,) = json.loads(out)["findings"]
+    assert "phase 0" in finding["reason"]
 
 
 def test_kubelets_are_asked_only_when_told(world: tuple[World, str], tmp_path: Path) -> None:
@@ -200,7 +251,10 @@ def test_a_plugin_and_an_object_are_explained() -> None:
     code, out, _ = replant("explain", "vsphere-volume")
     assert code == 0
     assert "spec.vsphereVolume.volumePath" in out
-    code, out, _ = replant("explain", "pv/db", "-f", "-", stdin=FINDINGS)
-    assert code == 0
-    assert "RP101" in out
+    for name in ("pv/db", "persistentvolumes/db"):
+        code, out, _ = replant(
+            "explain", name, "-f", "-", "--server-version", "1.24", stdin=FINDINGS
+        )
+        assert code == 0
+        assert "phase 1" in out
     assert replant("explain", "nonsense")[0] == 1

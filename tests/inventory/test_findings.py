@@ -304,3 +304,64 @@ def test_owned_pods_are_not_reported_beside_their_template() -> None:
     findings = found(scanned(deployment(volume), owned), "RP301")
     assert [str(it.object) for it in findings] == ["Deployment shop/web"]
     assert found(scanned(pod(volumes=[volume])), "RP301")
+
+
+def test_a_template_whose_owner_is_not_there_is_reported() -> None:
+    template = deployment({"name": "data", "cinder": {"volumeID": "a"}})
+    template["metadata"]["ownerReferences"] = [{"kind": "Kafka", "name": "k", "controller": True}]
+    assert found(scanned(template), "RP301")
+
+
+def test_pods_that_are_finished_use_nothing() -> None:
+    done = pod(claim="data", nodeName="n1", status={"phase": "Succeeded"})
+    objects = [pv(claimRef=claim_ref()), done, node(), driver(), csi_node("n1")]
+    assert found(scanned(*objects), "RP402") == []
+
+
+def test_ephemeral_claims_are_used_by_their_pod() -> None:
+    volume = {"name": "data", "ephemeral": {"volumeClaimTemplate": {}}}
+    user = pod(nodeName="n1", volumes=[volume])
+    bound = pv(claimRef=claim_ref("web-0-data"))
+    assert found(scanned(bound, user, node(), driver(), csi_node("n1")), "RP402")
+
+
+def test_an_external_provisioner_keeps_its_volumes() -> None:
+    external = pv(rbd=RBD, metadata=annotated(**{PROVISIONED_BY: "ceph.com/rbd"}))
+    assert found(scanned(external), "RP110") == []
+
+
+def test_texts_agree_with_what_the_nodes_of_a_managed_control_plane_say() -> None:
+    objects = [pv(), csi_node("n1", EBS, migrated=AWS)]
+    result = scanned(*objects, server="1.21.5", target="1.22")
+    assert "phase 1" in found(result, "RP101")[0].reason
+    assert "in-tree elsewhere" in found(result, "RP601")[0].reason
+
+
+def test_plugins_without_a_driver_are_counted_too() -> None:
+    result = scanned(pv(glusterfs={"path": "a"}, capacity={"storage": "1Gi"}))
+    assert result.plugins["kubernetes.io/glusterfs"].bytes == 2**30
+
+
+ODD: list[Any] = [
+    {"values": 5}, {"values": [1]}, {"values": [None]}, {"key": ["k"]}, {"key": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"required": {"nodeSelectorTerms": [{"matchExpressions": [it]}]}} for it in ODD),
+        *(
+            {"required": {"nodeSelectorTerms": [{"matchExpressions": it}]}}
+            for it in (["s"], "s", 5)
+        ),
+        {"required": {"nodeSelectorTerms": ["a"]}},
+        {"required": {"nodeSelectorTerms": 5}},
+        {"required": 5},
+        "s",
+        [1],
+    ],
+)
+def test_an_affinity_that_is_none_ends_no_scan(odd: Any) -> None:
+    disk = {"diskURI": "/subscriptions/a/x", "kind": "Managed"}
+    assert scanned(pv(azureDisk=disk, nodeAffinity=odd), node()).findings

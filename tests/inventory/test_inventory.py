@@ -143,6 +143,7 @@ def test_other_texts_are_no_selectors(text: str) -> None:
     [
         ("10Gi", 10 * 2**30), ("1.5Ti", 3 * 2**39), ("500M", 5 * 10**8), ("12e6", 12 * 10**6),
         ("1E", 10**18), ("1000m", 1), (7, 7), ("", 0), (None, 0), ("x", 0), ("1.2.3", 0), (True, 0),
+        ("1" * 400 + ".0", 0), ("1" * 400 + "m", 0),
     ],
 )  # fmt: skip
 def test_quantities(quantity: object, number: int) -> None:

@@ -44,6 +44,7 @@ _KINDS = {
 @options.recursive
 @options.kubeconfig
 @options.context
+@options.server_version
 @click.pass_context
 def command(ctx: click.Context, /, subject: str, **given: Any) -> None:
     """Explain a finding by its ID, a plugin by its name, or what concerns one object."""
@@ -102,14 +103,15 @@ def _findings_of(subject: str, report: Report, given: dict[str, Any]) -> list[Fi
 
     kind, _, path = subject.partition("/")
     namespace, _, name = path.rpartition("/")
-    wanted = _KINDS.get(kind.lower(), kind).lower()
+    singular = kind.lower().removesuffix("s") if kind.lower() not in _KINDS else kind.lower()
+    wanted = {_KINDS.get(it, it).lower() for it in (kind.lower(), singular)}
     result = Scanning(report, **given).run()
     return [
         finding
         for finding in result.findings
-        if finding.object.kind.lower() == wanted
+        if finding.object.kind.lower() in wanted
         and finding.object.name == name
-        and finding.object.namespace == namespace
+        and (not namespace or finding.object.namespace in (namespace, ""))
     ]
 
 

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 MAX_SIZE_MIB = 1024
 """A file larger than this is refused, unless a person says otherwise: it is held in memory."""
 
+
+def version(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
+    """Read an option's value as a Kubernetes version."""
+    if value is None:
+        return None
+    from replant.gates.versions import Version
+
+    try:
+        return Version.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+server_version = click.option(
+    "--server-version", callback=version, metavar="VERSION",
+    help="The cluster's version, where a dump does not say it.",
+)  # fmt: skip
 recursive = click.option(
     "-R", "--recursive", is_flag=True, help="Read the folders below DIR too."
 )  # fmt: skip

@@ -33,17 +33,6 @@ Examples:
 """
 
 
-def _version(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
-    if value is None:
-        return None
-    from replant.gates.versions import Version
-
-    try:
-        return Version.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 def _selector(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
     if value is None:
         return None
@@ -80,13 +69,10 @@ def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     help="Only volumes and claims with these labels, such as app=db,tier!=test.",
 )  # fmt: skip
 @click.option(
-    "--target-version", callback=_version, metavar="VERSION",
+    "--target-version", callback=options.version, metavar="VERSION",
     help="Judge for this version, such as 1.31; by default for the next minor.",
 )  # fmt: skip
-@click.option(
-    "--server-version", callback=_version, metavar="VERSION",
-    help="The cluster's version, where a dump does not say it.",
-)  # fmt: skip
+@options.server_version
 @click.option(
     "--probe-nodes", is_flag=True,
     help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",

@@ -61,7 +61,17 @@ class Scanning:
         """Read, and judge what was read."""
         with collector_off():
             inventory = self.inventory()
-            return scan(inventory, target=self._target, only=self._only, skip=self._skip)
+            if self._target and inventory.server and self._target < inventory.server.first_patch:
+                raise InputError(
+                    f"is older than the server, {inventory.server}", source="--target-version"
+                )
+            return scan(
+                inventory,
+                target=self._target,
+                only=self._only,
+                skip=self._skip,
+                complete=not self._report.failed,
+            )
 
     def inventory(self) -> Inventory:
         """What the files or the cluster have."""
@@ -84,6 +94,8 @@ class Scanning:
                         reader.read(sources.read(file, self._max_size))
                     except InputError as error:
                         report.problem(error)
+        if not builder.seen_any():
+            report.problem("no object was found in the input")
         return self._finish(builder, self._server, reader.unknown())
 
     async def _from_cluster(self) -> None:
@@ -95,11 +107,13 @@ class Scanning:
         async with connecting as reader:
             with _progress() as progress:
                 collector = Collector(
-                    reader, builder, complain=self._report.note, progress=progress
+                    reader, builder, complain=self._report.problem, progress=progress
                 )
                 server = self._server or await self._version(reader)
                 await collector.collect(namespace=self._namespace)
             inventory = self._finish(builder, server, collector.unknown)
+            if self._namespace:
+                inventory.gates = await collector.control_plane_gates()
             if self._probe_nodes:
                 inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
         # Not returned: at its end asyncio.run makes a text of its task, the result included.

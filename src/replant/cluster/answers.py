@@ -103,7 +103,7 @@ def continue_token(answer: Answer, question: Question) -> str:
     """Where the next page begins, empty after the last one."""
     try:
         page = _list.decode(answer.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise unusable(answer, question, f"cannot be read as JSON: {error}") from error
     if not page.kind.endswith("List"):
         raise unusable(answer, question, f"is of kind {page.kind or 'nothing'}, not a list")

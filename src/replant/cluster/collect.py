@@ -8,14 +8,16 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from replant.cluster.ports import SCANNED, Reader, Resource
-from replant.errors import Forbidden, NotServed, ReplantError, Unreachable
+from replant.cluster.ports import PODS, SCANNED, Reader, Resource
+from replant.errors import Final, Forbidden, NotServed, ReplantError
 from replant.inventory.build import Builder
 from replant.inventory.records import TYPES
 
 Complain = Callable[[object], None]
 Progress = Callable[[str, int], None]
 """Told the kind and how many of it have been read."""
+
+CONTROL_PLANE = "kube-system"
 
 CONCURRENT_LISTS = 4
 """Enough to keep the line busy; few enough not to be felt by the API server."""
@@ -36,6 +38,18 @@ class _RawPage(msgspec.Struct, gc=False):
 
 _PAGES = {kind: msgspec.json.Decoder(_Page[record]) for kind, record in TYPES.items()}  # type: ignore[valid-type]
 _ITEMS = {kind: msgspec.json.Decoder(record) for kind, record in TYPES.items()}
+
+
+class _Named(msgspec.Struct, gc=False):
+    name: str = ""
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Named = msgspec.field(default_factory=_Named)
+
+
+_NAMED = msgspec.json.Decoder(_Object)
+_UNDECODABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _RAW_PAGE = msgspec.json.Decoder(_RawPage)
 
 
@@ -68,13 +82,20 @@ class Collector:
         except* ReplantError as errors:
             raise _first(errors) from None
 
+    async def control_plane_gates(self) -> dict[str, dict[str, bool]]:
+        """The gates of the control plane's components, whichever namespace is scanned."""
+        builder = Builder()
+        beside = Collector(self._reader, builder, complain=self._complain, progress=_nothing)
+        await beside.collect(namespace=CONTROL_PLANE, resources=(PODS,))
+        return builder.finish(server=None, unknown={}).gates
+
     async def probe_nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, bool]]:
         """The gates of the kubelets of these nodes, as far as they answer."""
         found: dict[str, dict[str, bool]] = {}
         for node in nodes[:PROBED_NODES]:
             try:
                 found[node] = kubelet_gates(await self._reader.node_config(node))
-            except (Forbidden, NotServed, Unreachable, ValueError) as error:
+            except (ReplantError, ValueError) as error:
                 self._complain(f"the kubelet of {node} was not asked: {error}")
                 if isinstance(error, Forbidden):
                     break
@@ -105,23 +126,38 @@ class Collector:
     def _add(self, kind: str, record: Any) -> bool:
         try:
             return self._builder.add(kind, record)
-        except msgspec.DecodeError as error:
+        except _UNDECODABLE as error:
             self._complain(f"{kind} {record.metadata.name} is passed over: {error}")
             return False
 
     def _records(self, kind: str, body: bytes) -> Sequence[Any]:
         try:
             return _PAGES[kind].decode(body).items or ()
-        except msgspec.ValidationError:
+        except _UNDECODABLE:
             # One object of the page is odd: find it, and take the others.
-            return [self._record(kind, raw) for raw in _RAW_PAGE.decode(body).items or ()]
+            return [self._record(kind, raw) for raw in _raw_items(kind, body)]
 
     def _record(self, kind: str, raw: msgspec.Raw) -> Any:
         try:
             return _ITEMS[kind].decode(raw)
-        except msgspec.ValidationError as error:
-            self._complain(f"a {kind} is passed over: {error}")
+        except _UNDECODABLE as error:
+            self._complain(f"{kind} {_name(raw)} is passed over: {error}")
             return None
+
+
+def _raw_items(kind: str, body: bytes) -> Sequence[msgspec.Raw]:
+    try:
+        return _RAW_PAGE.decode(body).items or ()
+    except _UNDECODABLE as error:
+        raise Final(f"a page of the list of {kind} cannot be read: {error}") from error
+
+
+def _name(raw: msgspec.Raw) -> str:
+    """What an odd object calls itself, as far as it can be told."""
+    try:
+        return _NAMED.decode(raw).metadata.name
+    except _UNDECODABLE:
+        return "(unnamed)"
 
 
 class _KubeletConfig(msgspec.Struct, gc=False):
@@ -145,3 +181,7 @@ def _first(errors: BaseExceptionGroup[Any]) -> BaseException:
     while isinstance(inner, BaseExceptionGroup):
         inner = inner.exceptions[0]
     return inner
+
+
+def _nothing(kind: str, count: int) -> None:
+    """No progress is shown."""

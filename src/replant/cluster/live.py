@@ -114,7 +114,7 @@ class LiveReader:
         answers.raise_if_refused(answer, question)
         try:
             version = msgspec.json.decode(answer.body, type=_Version).git_version
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise answers.unusable(answer, question, f"has no version: {error}") from error
         match = _VERSION.match(version)
         if not match:

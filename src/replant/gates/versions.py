@@ -29,6 +29,11 @@ class Version(NamedTuple):
         return Version(self.major, self.minor + 1)
 
     @property
+    def first_patch(self) -> Version:
+        """The first release of this minor."""
+        return Version(self.major, self.minor)
+
+    @property
     def of_minor(self) -> str:
         """Without the patch, such as 1.24."""
         return f"{self.major}.{self.minor}"

@@ -15,6 +15,7 @@ from replant.inventory.findings import ObjectRef, ReadCount
 from replant.inventory.model import Inventory, PodUse, volume_of
 from replant.inventory.selectors import Selector
 
+_FINISHED = ("Succeeded", "Failed")
 _COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
@@ -49,6 +50,10 @@ class Builder:
         if kind not in read:
             read[kind] = ReadCount()
         return read[kind]
+
+    def seen_any(self) -> bool:
+        """Whether anything was read at all."""
+        return any(count.seen for count in self._inventory.read.values())
 
     def forget(self, kind: str) -> None:
         """Drop what was read of a kind: its list begins again."""
@@ -85,7 +90,7 @@ class Builder:
         key = (metadata.namespace, metadata.name)
         # Pods are many and a pod more or less changes nothing, so a hash of it is enough.
         mark = hash(key) if kind == "Pod" else key
-        if mark in seen:
+        if mark in seen and metadata.name:
             return False
         seen.add(mark)
         take = self._take.get(kind)
@@ -140,8 +145,9 @@ class Builder:
             gates = _gates(_CONTAINERS.decode(record.spec.containers) or [])
             self._inventory.gates.setdefault(metadata.labels["component"], {}).update(gates)
         spec = record.spec
-        claims, inline = _uses(spec)
-        if claims or inline:
+        claims, inline = _uses(spec, metadata.name)
+        finished = record.status is not None and record.status.phase in _FINISHED
+        if (claims or inline) and not finished:
             owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
             self._inventory.pods.append(
                 PodUse(
@@ -167,20 +173,25 @@ class Builder:
             return
         metadata = record.metadata
         owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
-        owned = any(reference.controller for reference in metadata.ownerReferences or ())
         claims, inline = _uses(pod)
-        if inline and not owned:
+        if inline:
+            top = _top(owner, metadata.ownerReferences)
             self._inventory.templates.append(
-                PodUse(owner, owner, "", claims, inline, _has_group(pod), "")
+                PodUse(owner, top, "", claims, inline, _has_group(pod), "")
             )
 
 
-def _uses(spec: records.PodSpec) -> tuple[tuple[str, ...], tuple[records.PodVolume, ...]]:
+def _uses(
+    spec: records.PodSpec, pod: str = ""
+) -> tuple[tuple[str, ...], tuple[records.PodVolume, ...]]:
     claims: list[str] = []
     inline: list[records.PodVolume] = []
     for volume in spec.volumes or ():
         if volume.persistentVolumeClaim:
             claims.append(volume.persistentVolumeClaim.claimName)
+        elif volume.ephemeral is not None:
+            # Kubernetes makes the claim, under this name.
+            claims.append(f"{pod}-{volume.name}")
         elif astuple(volume).count(None) < _NO_SOURCE:
             inline.append(volume)
     return tuple(claims), tuple(inline)

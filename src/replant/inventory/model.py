@@ -16,6 +16,7 @@ from replant.inventory import records
 from replant.inventory.findings import ObjectRef, ReadCount
 from replant.inventory.quantities import amount
 from replant.translate import driver_of, plugin_of
+from replant.translate.manifest import WITHOUT_DRIVER
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation with which a kubelet says what it redirects to CSI."""
@@ -34,6 +35,8 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
     """The in-tree plugin that serves it, if one with a driver does."""
     driver: str
     """The CSI driver that serves it, or will."""
+    without_driver: str
+    """The plugin that serves it, if one does that no driver took over from."""
     claim: ClaimKey | None
     """The claim that it is bound to, or kept for."""
     capacity: int
@@ -183,11 +186,11 @@ class Inventory:
     def inline_uses(self) -> Iterator[tuple[PodUse, records.PodVolume]]:
         """The volumes that pods and templates name by themselves.
 
-        Pods whose template is there are left out: they say the same again.
+        What another template makes is left out: it says the same again.
         """
         owners = {use.owner for use in self.templates}
         for use in (*self.templates, *self.pods):
-            if use.owner in owners or use.top not in owners:
+            if use.top == use.owner or use.top not in owners:
                 for volume in use.inline:
                     yield use, volume
 
@@ -202,6 +205,9 @@ def volume_of(record: records.PersistentVolume) -> Volume:
         text=bytes(record.spec),
         plugin=plugin,
         driver=driver_of(plugin) if plugin else _text(spec.get("csi"), "driver"),
+        without_driver=next(
+            (gone for source, gone in WITHOUT_DRIVER.items() if spec.get(source) is not None), ""
+        ),
         claim=_claim(spec.get("claimRef")),
         capacity=amount(capacity.get("storage") if isinstance(capacity, dict) else None),
     )

@@ -31,6 +31,6 @@ def amount(quantity: object) -> int:
         if suffix and suffix[0] in "eE" and suffix[1:]:
             return int(float(number + suffix))
         value = float(number) if "." in number else int(number)
+        return int(value * _SUFFIXES.get(suffix or "", 1))
     except (ValueError, OverflowError):
         return 0
-    return int(value * _SUFFIXES.get(suffix or "", 1))

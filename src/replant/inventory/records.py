@@ -107,11 +107,16 @@ class ClaimReference(Struct, gc=False):
     claimName: str = ""  # noqa: N815
 
 
+class Ephemeral(Struct, gc=False):
+    """A claim that lives as long as its pod."""
+
+
 class PodVolume(Struct, gc=False):
     """A volume of a pod: a claim, or one of the sources that concern us."""
 
     name: str = ""
     persistentVolumeClaim: ClaimReference | None = None  # noqa: N815
+    ephemeral: Ephemeral | None = None
     awsElasticBlockStore: dict[str, Any] | None = None  # noqa: N815
     gcePersistentDisk: dict[str, Any] | None = None  # noqa: N815
     cinder: dict[str, Any] | None = None

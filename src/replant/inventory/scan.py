@@ -45,8 +45,12 @@ def scan(
     target: Version | None = None,
     only: Collection[str] = (),
     skip: Collection[str] = (),
+    complete: bool = True,
 ) -> ScanResult:
-    """Everything that the checks say of an inventory; ids may be chosen or left out."""
+    """Everything that the checks say of an inventory; ids may be chosen or left out.
+
+    Nobody is ready whose cluster or dump could not be read completely.
+    """
     view = View(inventory, target)
     found = [
         finding
@@ -56,6 +60,8 @@ def scan(
     ]
     found.sort(key=_order)
     verdict, summary = _judge(view, found)
+    if not complete and verdict is not Verdict.NOT_READY:
+        verdict, summary = Verdict.NOT_READY, "not everything could be read"
     return ScanResult(
         verdict=verdict,
         summary=summary,
@@ -87,7 +93,7 @@ def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
     if blockers:
         counted = f"{_plural(blockers, 'blocker')} and {_plural(warnings, 'warning')}"
         return Verdict.NOT_READY, f"{counted}{version}"
-    if not view.plugins and not warnings:
+    if not _count(view) and not warnings:
         return Verdict.NOTHING_TO_DO, "no in-tree volume, class or inline volume was found"
     return Verdict.READY, f"no blockers and {_plural(warnings, 'warning')}{version}"
 
@@ -107,6 +113,13 @@ def _count(view: View) -> dict[str, PluginCounts]:
         count.bytes += volume.capacity
         count.claims += volume.claim in inventory.claims
         workloads_of[volume.plugin].update(pod.top for pod in inventory.users(volume))
+    for volume in inventory.volumes:
+        if volume.without_driver:
+            name = f"kubernetes.io/{volume.without_driver}"
+            count = counts.setdefault(name, PluginCounts(driver=""))
+            count.volumes += 1
+            count.bytes += volume.capacity
+            count.claims += volume.claim in inventory.claims
     for storage_class in inventory.classes:
         if storage_class.provisioner in counts:
             counts[storage_class.provisioner].classes += 1
@@ -115,6 +128,6 @@ def _count(view: View) -> dict[str, PluginCounts]:
         if plugin:
             workloads_of[plugin].add(use.top)
     for plugin, count in counts.items():
-        count.workloads = len(workloads_of[plugin])
+        count.workloads = len(workloads_of.get(plugin, ()))
         count.nodes = len(view.nodes_by_plugin.get(plugin, {}))
     return counts

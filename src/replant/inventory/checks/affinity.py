@@ -31,10 +31,14 @@ class Nodes:
         affinity = translated["spec"].get("nodeAffinity")
         if not affinity or not self._known:
             return ""
-        terms = (affinity.get("required") or {}).get("nodeSelectorTerms") or []
-        key = (msgspec.json.encode(terms), driver)
-        if key not in self._answers:
-            self._answers[key] = self._look(terms, driver)
+        try:
+            terms = (affinity.get("required") or {}).get("nodeSelectorTerms") or []
+            key = (msgspec.json.encode(terms), driver)
+            if key not in self._answers:
+                self._answers[key] = self._look(terms, driver)
+        except (AttributeError, KeyError, TypeError):
+            # Not an affinity at all; the API server lets nobody store such a thing.
+            return ""
         return self._answers[key]
 
     def _look(self, terms: list[Any], driver: str) -> str:
@@ -89,6 +93,6 @@ def _holds(labels: _Labels, requirement: Any) -> bool:
 def _compares(value: str | None, values: Any, operator: str) -> bool:
     try:
         left, right = int(value or ""), int(values[0])
-    except (ValueError, IndexError):
+    except (ValueError, LookupError):
         return False
     return left > right if operator == "Gt" else left < right

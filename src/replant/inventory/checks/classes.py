@@ -129,7 +129,8 @@ def _stateful_sets(view: View) -> Iterator[Finding]:
         for template in stateful_set.spec.volumeClaimTemplates or ():
             name = template.spec.storageClassName
             if name is None:
-                name = next((it.metadata.name for it in classes if _is_default(it)), "")
+                defaults = [it.metadata.name for it in classes if _is_default(it)]
+                name = defaults[0] if len(defaults) == 1 else ""
             storage_class = view.inventory.class_by_name.get(name)
             if storage_class and storage_class.provisioner in LIVES:
                 yield Finding(

@@ -11,6 +11,10 @@ ABSENT = "absent"
 """Why a kind is unknown: it does not occur in the files. Any other reason is the server's."""
 
 
+NOT_SERVED = "does not serve"
+"""What the reader says of a kind that the server does not know in this version."""
+
+
 def findings(view: View) -> Iterator[Finding]:
     """What a person must know before believing the rest."""
     absent = sorted(kind for kind, why in view.inventory.unknown.items() if why == ABSENT)
@@ -24,12 +28,13 @@ def findings(view: View) -> Iterator[Finding]:
         )
     for kind, why in sorted(view.inventory.unknown.items()):
         if why != ABSENT:
+            served = NOT_SERVED not in why
             yield Finding(
-                "RP002",
-                Severity.WARNING,
+                "RP002" if served else "RP001",
+                Severity.WARNING if served else Severity.INFO,
                 ObjectRef("Scan", kind),
                 f"{kind} could not be read, so nothing is said of it: {why}",
-                "kubectl apply -f deploy/rbac/scan.yaml",
+                "kubectl apply -f deploy/rbac/scan.yaml" if served else "",
             )
     if view.server is None:
         yield Finding(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from replant.gates.plugins import LIVES, PHASE_MEANS, phase
+from replant.gates.plugins import LIVES, PHASE_MEANS
 from replant.gates.versions import Version
-from replant.inventory.checks.view import CONTROLLER, View
+from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
 from replant.translate import driver_of
 
@@ -33,7 +33,7 @@ def _at(view: View, plugin: str, target: Version) -> Finding:
             f"Before {at}: install {driver}, migrate every node, and convert every volume to a "
             "native CSI one.",
         )
-    then = phase(plugin, target, view.inventory.gates.get(CONTROLLER))
+    then = view.phase(plugin, target)
     removed = LIVES[plugin].removed
     code = f" Its code is gone since {removed.of_minor}." if target >= removed else ""
     if not view.migrated_then(plugin):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from replant.gates.plugins import LIVES, migrated, servable
+from replant.gates.plugins import LIVES, Phase, migrated, phase, servable
 from replant.gates.versions import Version
 from replant.inventory.model import Inventory, source_of
 from replant.translate import plugin_of
@@ -49,19 +49,29 @@ class View:
         """Whether anyone can serve this plugin's stored volumes at the horizon."""
         return plugin not in self._unservable_then
 
+    def phase(self, plugin: str, version: Version) -> Phase:
+        """The phase of a plugin at a version, as far as the controllers' gates are known."""
+        known = phase(plugin, version, self.inventory.gates.get(CONTROLLER))
+        return Phase.REDIRECTED if known is Phase.IN_TREE and plugin in self._hidden else known
+
+    @property
+    def _hidden(self) -> frozenset[str]:
+        """What controllers that hide their flags redirect."""
+        return frozenset() if CONTROLLER in self.inventory.gates else self._redirected
+
     @cached_property
     def _migrated_now(self) -> frozenset[str]:
-        if self.server is None:
-            return frozenset()
-        gates = self.inventory.gates.get(CONTROLLER)
-        hidden = self._redirected if gates is None else frozenset()
-        return hidden | {plugin for plugin in LIVES if migrated(plugin, self.server, gates)}
+        return self._migrated_at(self.server)
 
     @cached_property
     def _migrated_then(self) -> frozenset[str]:
-        horizon, gates = self.horizon, self.inventory.gates.get(CONTROLLER)
-        found = (plugin for plugin in LIVES if horizon and migrated(plugin, horizon, gates))
-        return frozenset(found)
+        return self._migrated_at(self.horizon)
+
+    def _migrated_at(self, version: Version | None) -> frozenset[str]:
+        if version is None:
+            return frozenset()
+        gates = self.inventory.gates.get(CONTROLLER)
+        return self._hidden | {plugin for plugin in LIVES if migrated(plugin, version, gates)}
 
     @cached_property
     def _unservable_then(self) -> frozenset[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from shlex import quote
 
 from replant.errors import TranslationError, shown
-from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER, phase
+from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER
 from replant.inventory.checks.affinity import Nodes
-from replant.inventory.checks.view import CONTROLLER, View, without_driver
+from replant.inventory.checks.view import View, without_driver
 from replant.inventory.findings import Finding, Severity
 from replant.inventory.model import IN_TREE_SOURCES, Volume
 from replant.objects import Object
@@ -64,8 +64,7 @@ def _who_serves(view: View, plugin: str) -> str:
     driver = driver_of(plugin)
     if view.server is None:
         return f"{plugin} volume that {driver} takes over; the phase depends on the version."
-    gates = view.inventory.gates.get(CONTROLLER)
-    now = phase(plugin, view.server, gates)
+    now = view.phase(plugin, view.server)
     text = f"{plugin} volume that {driver} takes over; phase {int(now)} at {view.server}: "
     if not view.servable_then(plugin):
         return f"{text}at {view.horizon and view.horizon.of_minor} nobody serves it any more."
@@ -113,7 +112,7 @@ def _translation(volume: Volume, pv: Object, nodes: Nodes) -> Iterator[Finding]:
             volume.ref,
             f"After translation its affinity asks for {wanted}, which no node has.",
             "Bring a node there, or see why the nodes lost the label: kubectl get nodes -L "
-            + wanted.partition(" ")[0],
+            + quote(wanted.partition(" ")[0]),
         )
 
 
@@ -207,7 +206,9 @@ def _annotations(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
     migrated = view.migrated_now(volume.plugin)
     deletes = spec.get("persistentVolumeReclaimPolicy") == "Delete"
     annotate = f"kubectl annotate pv {quote(volume.name)} --overwrite "
-    if provisioned_by not in (None, volume.plugin, volume.driver):
+    # An external provisioner has a name of its own and every right to the volume.
+    theirs = provisioned_by is not None and not provisioned_by.startswith("kubernetes.io/")
+    if not theirs and provisioned_by not in (None, volume.plugin):
         yield Finding(
             "RP110",
             Severity.WARNING,
