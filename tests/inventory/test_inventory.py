@@ -186,6 +186,13 @@ def test_nothing_is_dropped_in_silence() -> None:
     ]
 
 
+def test_a_list_inside_a_list_is_said() -> None:
+    inner = {"apiVersion": "v1", "kind": "List", "items": [pv()]}
+    _, _, problems, notes = read(json.dumps({"kind": "List", "items": [inner]}))
+    assert problems == []
+    assert notes == ["dump, document 1, item 0 is passed over: it is a list inside a list"]
+
+
 def test_a_truncated_dump_is_said() -> None:
     _, _, problems, _ = read(json.dumps({"kind": "List", "items": [pv()]})[:-9])
     assert problems == ["dump, document 1: is not valid JSON: Input data was truncated"]

@@ -104,6 +104,8 @@ class FileReader:
             said_kind, said_version = _head(item)
             kind, version = said_kind or kind, said_version or version
             if kind not in TYPES or not is_ours(kind, version):
+                if kind == "List":
+                    raise _PassedOver("it is a list inside a list")
                 return
             counted = kind
             self._known.add(kind)
