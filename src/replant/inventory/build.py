@@ -20,6 +20,19 @@ _COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
 
+_KEPT_IN = {
+    "PersistentVolume": ("volumes",),
+    "PersistentVolumeClaim": ("claims",),
+    "StorageClass": ("classes",),
+    "Pod": ("pods", "gates"),
+    "StatefulSet": ("stateful_sets",),
+    "Node": ("nodes",),
+    "CSINode": ("csi_nodes",),
+    "CSIDriver": ("drivers",),
+    "VolumeAttachment": ("attachments",),
+}
+"""Where an inventory keeps what it has of a kind; templates of all kinds are kept together."""
+
 _CONTAINERS = Decoder(list[records.Container] | None)
 _STATUSES = Decoder(list[records.ContainerStatus] | None)
 
@@ -57,29 +70,10 @@ class Builder:
 
     def forget(self, kind: str) -> None:
         """Drop what was read of a kind: its list begins again."""
-        fresh = Inventory()
-        inventory = self._inventory
-        match kind:
-            case "PersistentVolume":
-                inventory.volumes = fresh.volumes
-            case "PersistentVolumeClaim":
-                inventory.claims = fresh.claims
-            case "StorageClass":
-                inventory.classes = fresh.classes
-            case "Pod":
-                inventory.pods, inventory.gates = fresh.pods, fresh.gates
-            case "Node":
-                inventory.nodes = fresh.nodes
-            case "CSINode":
-                inventory.csi_nodes = fresh.csi_nodes
-            case "CSIDriver":
-                inventory.drivers = fresh.drivers
-            case "VolumeAttachment":
-                inventory.attachments = fresh.attachments
-            case _:
-                inventory.templates = [u for u in inventory.templates if u.owner.kind != kind]
-                if kind == "StatefulSet":
-                    inventory.stateful_sets = fresh.stateful_sets
+        inventory, fresh = self._inventory, Inventory()
+        for name in _KEPT_IN.get(kind, ()):
+            setattr(inventory, name, getattr(fresh, name))
+        inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
         self._seen.pop(kind, None)
         inventory.read.pop(kind, None)
 

@@ -59,7 +59,8 @@ def scan(
         if (not only or finding.id in only) and finding.id not in skip
     ]
     found.sort(key=_order)
-    verdict, summary = _judge(view, found)
+    counts = _count(view)
+    verdict, summary = _judge(view, counts, found)
     if not complete and verdict is not Verdict.NOT_READY:
         verdict, summary = Verdict.NOT_READY, "not everything could be read"
     return ScanResult(
@@ -67,7 +68,7 @@ def scan(
         summary=summary,
         server_version=str(inventory.server) if inventory.server else "",
         target_version=target.of_minor if target else "",
-        plugins=_count(view),
+        plugins=counts,
         findings=found,
         read=inventory.read,
     )
@@ -83,7 +84,9 @@ def _order(finding: Finding) -> tuple[int, str, str, str, str]:
     return _WORST_FIRST[finding.severity], finding.id, ref.kind, ref.namespace, ref.name
 
 
-def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
+def _judge(
+    view: View, counts: dict[str, PluginCounts], found: list[Finding]
+) -> tuple[Verdict, str]:
     blockers = sum(finding.severity is Severity.BLOCKER for finding in found)
     warnings = sum(finding.severity is Severity.WARNING for finding in found)
     version = f" for {view.horizon.of_minor}" if view.horizon else ""
@@ -93,7 +96,7 @@ def _judge(view: View, found: list[Finding]) -> tuple[Verdict, str]:
     if blockers:
         counted = f"{_plural(blockers, 'blocker')} and {_plural(warnings, 'warning')}"
         return Verdict.NOT_READY, f"{counted}{version}"
-    if not _count(view) and not warnings:
+    if not counts and not warnings:
         return Verdict.NOTHING_TO_DO, "no in-tree volume, class or inline volume was found"
     return Verdict.READY, f"no blockers and {_plural(warnings, 'warning')}{version}"
 
