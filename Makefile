@@ -6,10 +6,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test test-real real-binaries check format bench lock clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Scan a sample cluster's dump, then show what translating it changes
 	$(BIN)/replant scan -f examples/cluster.yaml --server-version 1.24.17 --target-version 1.31 --fail-on never
@@ -17,6 +17,12 @@ demo: $(READY) ## Scan a sample cluster's dump, then show what translating it ch
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest
+
+test-real: $(READY) ## Run the tests on real Kubernetes (Linux, root, Go; the first time builds it)
+	$(BIN)/python -m pytest tests/real
+
+real-binaries: $(READY) ## Build real Kubernetes for these tests, if it is not there
+	$(BIN)/python -m tests.real.ground.programs
 
 check: $(READY) ## Check format, lint, types and layers
 	$(BIN)/ruff format --check

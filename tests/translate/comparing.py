@@ -1,11 +1,31 @@
-"""Objects compared as Kubernetes compares them: an empty typed field is no field."""
+"""Our answers beside others, as Kubernetes compares them: an empty typed field is no field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from replant import translate
+
 STRING_MAPS = {"labels", "annotations", "parameters", "volumeAttributes", "capacity"}
+
+
+def ask(request: dict[str, Any]) -> Any:
+    """Our answer to a request as the reference translator is asked it."""
+    match request["op"]:
+        case "pvToCSI":
+            return translate.pv_to_csi(request["pv"])
+        case "pvToInTree":
+            return translate.pv_to_in_tree(request["pv"])
+        case "inlineToCSI":
+            return translate.inline_to_csi(request["volume"], request["podNamespace"])
+        case "storageClassToCSI":
+            return translate.storage_class_to_csi(request["plugin"], request["storageClass"])
+        case "repairHandle":
+            handle = (request["driver"], request["handle"], request["nodeID"])
+            return translate.repair_volume_handle(*handle)
+        case other:
+            raise AssertionError(f"unknown operation {other}")
 
 
 def typed(value: Any) -> Any:

@@ -350,22 +350,24 @@ PARAMETERS = {
         "fsType", "imageFormat", "imageFeatures",
     ],
 }  # fmt: skip
+REQUIRED_PARAMETERS = {"kubernetes.io/rbd": {"monitors", "adminSecretName"}}
 
 
 @st.composite
 def storage_classes(draw: st.DrawFn, plugin: str) -> dict[str, Any]:
     spellings: list[Callable[[str], str]] = [str, str.lower, str.upper, str.title]
+    keys = draw(st.sets(st.sampled_from(PARAMETERS[plugin])))
     parameters = {
         draw(st.sampled_from(spellings))(key): draw(
             st.sampled_from(["", "1", "a,b", "us-east-1a", "default"])
         )
-        for key in draw(st.lists(st.sampled_from(PARAMETERS[plugin]), unique=True))
+        for key in sorted(keys | REQUIRED_PARAMETERS.get(plugin, set()))
     }
     zones = [*ZONES.get(plugin, OTHER_ZONES), "0"]
-    keys = [ZONE, BETA_ZONE, REGION, "example.com/rack", *ZONE_KEYS.get(plugin, [])]
+    topology_keys = [ZONE, BETA_ZONE, REGION, "example.com/rack", *ZONE_KEYS.get(plugin, [])]
     expression = some(
         {
-            "key": st.sampled_from(keys),
+            "key": st.sampled_from(topology_keys),
             "values": st.lists(st.sampled_from(zones), min_size=1, max_size=2),
         }
     )
@@ -377,10 +379,10 @@ def storage_classes(draw: st.DrawFn, plugin: str) -> dict[str, Any]:
                 "kind": st.just("StorageClass"),
                 "metadata": st.just({"name": "standard"}),
                 "provisioner": st.just(plugin),
+                **({"parameters": st.just(parameters)} if parameters else {}),
             },
             allowedTopologies=st.lists(term, max_size=2),
             allowVolumeExpansion=st.booleans(),
-            parameters=st.just(parameters),
             reclaimPolicy=st.sampled_from(["Delete", "Retain"]),
         )
     )

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from replant import translate
 from replant.errors import TranslationError
-from tests.translate.comparing import typed
+from tests.translate.comparing import ask, typed
 
 FOLDER = Path(__file__).parent / "vectors"
 VECTORS = [
@@ -19,23 +18,6 @@ VECTORS = [
     for file in ("translate.jsonl", "beyond-reference.jsonl")
     for line in (FOLDER / file).read_text().splitlines()
 ]
-
-
-def ask(request: dict[str, Any]) -> Any:
-    match request["op"]:
-        case "pvToCSI":
-            return translate.pv_to_csi(request["pv"])
-        case "pvToInTree":
-            return translate.pv_to_in_tree(request["pv"])
-        case "inlineToCSI":
-            return translate.inline_to_csi(request["volume"], request["podNamespace"])
-        case "storageClassToCSI":
-            return translate.storage_class_to_csi(request["plugin"], request["storageClass"])
-        case "repairHandle":
-            handle = (request["driver"], request["handle"], request["nodeID"])
-            return translate.repair_volume_handle(*handle)
-        case other:
-            raise AssertionError(f"unknown operation {other}")
 
 
 def ids(vectors: list[dict[str, Any]]) -> list[str]:

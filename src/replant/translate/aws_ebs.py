@@ -16,7 +16,8 @@ ZONE_KEY = "topology.ebs.csi.aws.com/zone"
 URL_PREFIX = "aws://"
 
 _URL = re.compile(
-    r"(?P<zone>[A-Za-z0-9\-._~!$&'()*+,;=]*)(?P<path>/[^?#\x00-\x1f\x7f]*)(\?[^#]*)?(#.*)?"
+    r"(?P<zone>[A-Za-z0-9\-._~!$&'()*+,;=]*)(?P<path>/[^?#\x00-\x1f\x7f]*)"
+    r"(\?[^#\x00-\x1f\x7f]*)?(#([^%]|%[0-9A-Fa-f]{2})*)?"
 )
 _VOLUME_ID = re.compile(r"vol-[^/]*")
 

@@ -69,14 +69,20 @@ def _disk_name(csi: Fields, uri: str) -> str:
     if uri[:4].lower() == "http" and len(uri) > 4:
         start = uri.find("http")
         scheme = uri.find("://", start + 4) if start >= 0 else -1
-        before, _, name = uri.rpartition("/vhds/")
+        before, name = _around_last(uri, "/vhds/")
         if not name or scheme < 0 or scheme + 3 > len(before):
             csi.refuse("volumeHandle", f"is not http(s)://HOST/vhds/DISK: {shown(uri)}")
         return name
-    before, _, name = uri.rpartition(_DISKS)
+    before, name = _around_last(uri, _DISKS)
     subscription = before.find("/subscriptions/")
     group = before.find("/resourceGroups/", subscription + len("/subscriptions/"))
     if not name or subscription < 0 or group < 0:
         pattern = f"/subscriptions/ID/resourceGroups/GROUP{_DISKS}DISK"
         csi.refuse("volumeHandle", f"is not {pattern}: {shown(uri)}")
     return name
+
+
+def _around_last(uri: str, separator: str) -> tuple[str, str]:
+    """What stands before the last separator that something follows, and what follows it."""
+    cut = uri.rfind(separator, 0, -1)
+    return (uri[:cut], uri[cut + len(separator) :]) if cut >= 0 else ("", "")

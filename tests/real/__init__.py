@@ -1,0 +1,1 @@
+"""The proving ground: Replant tried on real Kubernetes. `make test-real` runs it."""

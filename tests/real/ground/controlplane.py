@@ -1,0 +1,279 @@
+"""A real control plane on loopback, with TLS and RBAC, for as long as a test wants it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import trustme
+import yaml
+
+from tests.real.ground import programs
+from tests.real.ground.api import Api, Object
+from tests.real.ground.cloud import Cloud
+from tests.real.ground.processes import Died, Process, accepts, free_port
+
+ROLES = Path(__file__).parents[3] / "deploy" / "rbac"
+LOOPBACK = "127.0.0.1"
+IN_USE = "address already in use"
+AUDIT = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "namespaces": ["kube-system"]},
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts:replant"]},
+    ],
+}
+"""What those with a role of ours ask is written down; nothing else is."""
+
+
+class ControlPlane:
+    """etcd and kube-apiserver at once; the controller manager and the scheduler when asked."""
+
+    api: Api
+    """The administrator's."""
+
+    def __init__(self, version: str, folder: Path) -> None:
+        self.version = version
+        self.folder = folder
+        folder.mkdir()
+        self._ca = trustme.CA()
+        self._ca.cert_pem.write_to_path(folder / "ca.crt")
+        trustme.CA().private_key_pem.write_to_path(folder / "accounts.key")
+        self._parts: dict[str, Process] = {}
+        self._server = ""
+        try:
+            self._start_etcd()
+            self._start_api_server()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Take everything down, the last started first. Nothing here is worth a slow farewell."""
+        for name in reversed(list(self._parts)):
+            self._parts.pop(name).kill()
+        if hasattr(self, "api"):
+            self.api.close()
+
+    # Who may ask
+
+    def kubeconfig(self, user: str = "admin", group: str = "system:masters") -> Path:
+        """The kubeconfig of a user, known by a certificate."""
+        certificate, key = self.certificate(user.replace(":", "-"), user=user, group=group)
+        return self._write_kubeconfig(
+            user, {"client-certificate": str(certificate), "client-key": str(key)}
+        )
+
+    def role_kubeconfig(self, role: str) -> Path:
+        """The kubeconfig of a role that we ship: `deploy/rbac/<role>.yaml` is applied for it."""
+        objects = list(yaml.safe_load_all((ROLES / f"{role}.yaml").read_text()))
+        for obj in objects:
+            meta = obj["metadata"]
+            if not self.api.find(obj["kind"], meta["name"], meta.get("namespace", "")):
+                self.api.create(obj)
+        account = next(obj["metadata"] for obj in objects if obj["kind"] == "ServiceAccount")
+        token = self.api.token(account["name"], account["namespace"])
+        return self._write_kubeconfig(account["name"], {"token": token})
+
+    def asked_by_roles(self) -> list[Object]:
+        """Every request so far by those with a role of ours, as the API server's audit has it."""
+        lines = (self.folder / "audit.log").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+    def certificate(self, name: str, *hosts: str, user: str, group: str = "") -> tuple[Path, Path]:
+        """A certificate that the API server trusts, and its key, as files."""
+        # Go takes no certificate with an empty list of hosts, and a user has none.
+        names = hosts or ("user.replant.test",)
+        issued = self._ca.issue_cert(*names, common_name=user, organization_name=group or None)
+        certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
+        issued.cert_chain_pems[0].write_to_path(certificate)
+        issued.private_key_pem.write_to_path(key)
+        return certificate, key
+
+    def _write_kubeconfig(self, user: str, credentials: Mapping[str, str]) -> Path:
+        path = self.folder / f"{user.replace(':', '-')}.kubeconfig"
+        cluster = {"server": self._server, "certificate-authority": str(self.folder / "ca.crt")}
+        path.write_text(
+            yaml.safe_dump(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Config",
+                    "current-context": "real",
+                    "contexts": [{"name": "real", "context": {"cluster": "real", "user": user}}],
+                    "clusters": [{"name": "real", "cluster": cluster}],
+                    "users": [{"name": user, "user": dict(credentials)}],
+                }
+            )
+        )
+        return path
+
+    # What runs
+
+    def start_controller_manager(
+        self, gates: Mapping[str, bool] | None = None, cloud: Cloud | None = None
+    ) -> None:
+        """Start it, or start it anew with other gates. With a cloud, it has in-tree EBS."""
+        self.stop_part("kube-controller-manager")
+        flags = [
+            "--use-service-account-credentials=true",
+            f"--service-account-private-key-file={self.folder / 'accounts.key'}",
+            f"--root-ca-file={self.folder / 'ca.crt'}",
+            # Light nodes send no heartbeats.
+            "--node-monitor-grace-period=24h",
+            # A claim that is looked at too early waits for the next round; by default, 15 s.
+            "--pvclaimbinder-sync-period=1s",
+            *_gate_flags(gates or {}),
+        ]
+        env: Mapping[str, str] = {}
+        if cloud:
+            # The rest of the cloud's controllers would judge nodes by the cloud's word alone.
+            flags.append("--controllers=*,-cloud-node-lifecycle,-route,-service")
+            flags += ["--cloud-provider=aws", f"--cloud-config={cloud.write_config(self.folder)}"]
+            env = cloud.credentials
+        self._start_client("kube-controller-manager", flags, env)
+
+    def start_scheduler(self, gates: Mapping[str, bool] | None = None) -> None:
+        self.stop_part("kube-scheduler")
+        self._start_client("kube-scheduler", _gate_flags(gates or {}))
+
+    def stop_part(self, name: str) -> None:
+        if process := self._parts.pop(name, None):
+            process.stop()
+
+    def log(self, name: str) -> str:
+        """What a part has written so far, over all its starts."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def _start_etcd(self) -> None:
+        certificate, key = self.certificate("etcd", LOOPBACK, user="etcd")
+        data = self.folder / "etcd"
+
+        def start(port: int) -> Process:
+            peers = f"https://{LOOPBACK}:{free_port()}"
+            return self._process(
+                "etcd",
+                f"--data-dir={data}",
+                f"--listen-client-urls=https://{LOOPBACK}:{port}",
+                f"--advertise-client-urls=https://{LOOPBACK}:{port}",
+                f"--listen-peer-urls={peers}",
+                f"--initial-advertise-peer-urls={peers}",
+                f"--initial-cluster=default={peers}",
+                f"--cert-file={certificate}",
+                f"--key-file={key}",
+                f"--trusted-ca-file={self.folder / 'ca.crt'}",
+                "--client-cert-auth=true",
+                f"--peer-cert-file={certificate}",
+                f"--peer-key-file={key}",
+                f"--peer-trusted-ca-file={self.folder / 'ca.crt'}",
+                # What is written here need not survive the machine.
+                "--unsafe-no-fsync=true",
+            )
+
+        self._etcd = f"https://{LOOPBACK}:{self._start('etcd', start, accepts)}"
+
+    def _start_api_server(self) -> None:
+        certificate, key = self.certificate("kube-apiserver", LOOPBACK, user="kube-apiserver")
+        client, client_key = self.certificate(
+            "kube-apiserver-client", user="kube-apiserver", group="system:masters"
+        )
+        policy = self.folder / "audit.yaml"
+        policy.write_text(yaml.safe_dump(AUDIT))
+        authority, accounts = self.folder / "ca.crt", self.folder / "accounts.key"
+
+        def start(port: int) -> Process:
+            return self._process(
+                "kube-apiserver",
+                f"--etcd-servers={self._etcd}",
+                f"--etcd-cafile={authority}",
+                f"--etcd-certfile={client}",
+                f"--etcd-keyfile={client_key}",
+                f"--bind-address={LOOPBACK}",
+                f"--secure-port={port}",
+                f"--tls-cert-file={certificate}",
+                f"--tls-private-key-file={key}",
+                f"--client-ca-file={authority}",
+                f"--kubelet-client-certificate={client}",
+                f"--kubelet-client-key={client_key}",
+                "--authorization-mode=Node,RBAC",
+                "--enable-admission-plugins=NodeRestriction",
+                "--allow-privileged=true",
+                "--service-account-issuer=https://replant.test",
+                f"--service-account-key-file={accounts}",
+                f"--service-account-signing-key-file={accounts}",
+                "--service-cluster-ip-range=10.96.0.0/24",
+                f"--audit-policy-file={policy}",
+                f"--audit-log-path={self.folder / 'audit.log'}",
+                # A loopback address may not stand in the service's endpoints.
+                "--endpoint-reconciler-type=none",
+            )
+
+        def ready(port: int) -> bool:
+            self._server = f"https://{LOOPBACK}:{port}"
+            if hasattr(self, "api"):
+                self.api.close()
+            self.api = Api(self.kubeconfig())
+            return self.api.ready()
+
+        self._start("kube-apiserver", start, ready)
+
+    def _start_client(
+        self, name: str, flags: list[str], env: Mapping[str, str] | None = None
+    ) -> None:
+        """A part that only asks the API server; nobody elects, since there is one of each."""
+        config = self.kubeconfig(f"system:{name}", group=f"system:{name}")
+
+        def start(port: int) -> Process:
+            return self._process(
+                name,
+                f"--kubeconfig={config}",
+                "--leader-elect=false",
+                f"--bind-address={LOOPBACK}",
+                f"--secure-port={port}",
+                *flags,
+                env=env,
+            )
+
+        self._start(name, start, accepts)
+
+    def _process(self, name: str, *flags: str, env: Mapping[str, str] | None = None) -> Process:
+        command = [str(programs.program(self.version, name)), *flags]
+        return Process(name, command, self.folder, env)
+
+    def _start(
+        self, name: str, start: Callable[[int], Process], ready: Callable[[int], bool]
+    ) -> int:
+        """Start on a free port; if another process was quicker to take it, on another."""
+        port = free_port()
+        for attempts_left in (2, 1, 0):
+            process = self._parts[name] = start(port)
+            try:
+                process.wait_until(partial(ready, port))
+            except Died as death:
+                if IN_USE not in str(death) or not attempts_left:
+                    raise
+                port = free_port()
+            else:
+                break
+        return port
+
+
+def _gate_flags(gates: Mapping[str, bool]) -> list[str]:
+    listed = ",".join(f"{gate}={str(on).lower()}" for gate, on in gates.items())
+    return [f"--feature-gates={listed}"] if listed else []

@@ -1,0 +1,65 @@
+"""The CSI driver of the proving ground and its attacher, run as a driver's controller would be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tests.real.ground import programs
+from tests.real.ground.cloud import Cloud
+from tests.real.ground.controlplane import ControlPlane
+from tests.real.ground.processes import Process
+
+
+class ControllerDriver:
+    """The driver's controller service, and an attacher that obeys VolumeAttachments with it."""
+
+    def __init__(self, plane: ControlPlane, cloud: Cloud, folder: Path) -> None:
+        folder.mkdir()
+        recipe = programs.csi()
+        socket, self._calls = folder / "csi.sock", folder / "calls"
+        self._driver = Process(
+            "driver",
+            [
+                str(recipe.program("driver")),
+                f"--endpoint=unix://{socket}",
+                f"--ec2={cloud.url}",
+                f"--calls={self._calls}",
+            ],
+            folder,
+        )
+        self._driver.wait_until(socket.exists)
+        self._attacher = Process(
+            "attacher",
+            [
+                str(recipe.program("attacher")),
+                f"--kubeconfig={plane.kubeconfig('csi-attacher')}",
+                f"--csi-address={socket}",
+            ],
+            folder,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        self._attacher.kill()
+        self._driver.kill()
+
+    def calls(self) -> list[dict[str, Any]]:
+        return read_calls(self._calls)
+
+
+def read_calls(path: Path) -> list[dict[str, Any]]:
+    """What a driver was asked so far, oldest first."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []

@@ -1,0 +1,165 @@
+"""Light nodes: what a kubelet writes to the API server, without the kubelet.
+
+Each follows its own gates: they decide which plugins its CSINode lists as migrated, and under
+which name it expects a volume to be attached, as in a real kubelet.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from replant.gates.plugins import LIVES, migrated
+from replant.gates.versions import Version
+from replant.translate import api as translate
+from tests.real.ground.api import Api, Object
+from tests.real.ground.cloud import ZONE, Instance
+
+MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+DRIVER = "ebs.csi.aws.com"
+PERIOD = 0.2
+
+
+def unique_name(pv: Object, *, by_csi: bool) -> str:
+    """The name under which a component knows an EBS volume, by the side that it takes."""
+    if by_csi or "csi" in pv["spec"]:
+        csi = (pv if "csi" in pv["spec"] else translate.pv_to_csi(pv))["spec"]["csi"]
+        return f"kubernetes.io/csi/{csi['driver']}^{csi['volumeHandle']}"
+    return f"kubernetes.io/aws-ebs/{pv['spec']['awsElasticBlockStore']['volumeID']}"
+
+
+class LightNode:
+    """A node, with the part of a kubelet that volumes depend on."""
+
+    def __init__(
+        self,
+        api: Api,
+        instance: Instance,
+        version: str,
+        gates: Mapping[str, bool],
+        drivers: Iterable[str] = (),
+        *,
+        csi_node: bool = True,
+    ) -> None:
+        self.name = instance.name
+        self.instance = instance
+        self.drivers = set(drivers)
+        self._api = api
+        self._version = Version.parse(version)
+        self._has_csi_node = csi_node
+        self._register()
+        self.restart(gates)
+        self._stopped = threading.Event()
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._live, name=self.name, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """The kubelet ends, and what it registered goes with it."""
+        self._stopped.set()
+        self._thread.join()
+        self._api.delete("CSINode", self.name)
+        self._api.delete("Node", self.name)
+        if self._failure:
+            raise self._failure
+
+    def restart(self, gates: Mapping[str, bool]) -> None:
+        """The kubelet starts with these gates, and says so in its CSINode."""
+        self.gates = gates
+        if self._has_csi_node:
+            self._write_csi_node()
+
+    @property
+    def migrated_plugins(self) -> list[str]:
+        return sorted(plugin for plugin in LIVES if migrated(plugin, self._version, self.gates))
+
+    def _register(self) -> None:
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": self.name,
+                "labels": {"topology.kubernetes.io/zone": ZONE},
+                "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+            },
+            "spec": {"providerID": f"aws:///{ZONE}/{self.instance.id}"},
+        }
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+        self._api.create_status(node, {"conditions": [ready]})
+
+    def _write_csi_node(self) -> None:
+        listed = ",".join(self.migrated_plugins)
+        drivers = [
+            {"name": driver, "nodeID": self.instance.id, "topologyKeys": []}
+            for driver in sorted(self.drivers)
+        ]
+        change = {
+            "metadata": {"annotations": {MIGRATED: listed or None}},
+            "spec": {"drivers": drivers},
+        }
+        if not self._api.find("CSINode", self.name):
+            named = {"name": self.name}
+            csi_node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": named}
+            self._api.create({**csi_node, "spec": {"drivers": []}})
+        self._api.patch("CSINode", self.name, change)
+
+    def _live(self) -> None:
+        try:
+            while not self._stopped.wait(PERIOD):
+                self._sync()
+        except Exception as error:  # noqa: BLE001 - told when the node is stopped
+            self._failure = error
+
+    def _sync(self) -> None:
+        """Report the volumes in use; run pods whose volumes are there; let deleted ones go."""
+        pods = self._api.list("Pod", fieldSelector=f"spec.nodeName={self.name}")
+        status = self._api.get("Node", self.name).get("status", {})
+        attached = {entry["name"] for entry in status.get("volumesAttached", [])}
+        gone = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
+        wanted = {pod["metadata"]["uid"]: self._volumes(pod) for pod in pods if pod not in gone}
+        in_use = sorted(set().union(*wanted.values()))
+        if in_use != sorted(status.get("volumesInUse", [])):
+            self._api.patch("Node", self.name, {"status": {"volumesInUse": in_use}}, "", "status")
+        for pod in pods:
+            meta = pod["metadata"]
+            if pod in gone:
+                self._api.delete(
+                    "Pod",
+                    meta["name"],
+                    meta["namespace"],
+                    gracePeriodSeconds=0,
+                    preconditions={"uid": meta["uid"]},
+                )
+            elif pod["status"]["phase"] == "Pending" and wanted[meta["uid"]] <= attached:
+                running = {"status": {"phase": "Running"}}
+                self._api.patch("Pod", meta["name"], running, meta["namespace"], "status")
+
+    def _volumes(self, pod: Object) -> set[str]:
+        """The unique names of a pod's volumes, as this node's gates have them."""
+        by_csi = "kubernetes.io/aws-ebs" in self.migrated_plugins
+        claims = [
+            self._api.get(
+                "PersistentVolumeClaim", claimed["claimName"], pod["metadata"]["namespace"]
+            )
+            for volume in pod["spec"].get("volumes", [])
+            if (claimed := volume.get("persistentVolumeClaim"))
+        ]
+        volumes = (
+            self._api.get("PersistentVolume", name)
+            for claim in claims
+            if (name := claim["spec"].get("volumeName"))
+        )
+        return {unique_name(pv, by_csi=by_csi) for pv in volumes}

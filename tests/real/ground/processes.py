@@ -1,0 +1,102 @@
+"""Children that die with the tests, and waiting for things to become so."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from tests.real.ground import run
+
+T = TypeVar("T")
+TAIL = 15
+
+
+class Died(Exception):
+    """A process ended that should be running."""
+
+
+class Process:
+    """One child. The kernel ends it when the tests end, however they end."""
+
+    def __init__(
+        self, name: str, command: list[str], folder: Path, env: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        with self.log.open("ab") as log:
+            self._child = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **(env or {}), run.MARK: str(folder)},
+                cwd=folder,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def stop(self, patience: float = 10) -> None:
+        """Ask it to end, then make it."""
+        self._end(signal.SIGTERM, patience)
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL, 10)
+
+    def _end(self, how: signal.Signals, patience: float) -> None:
+        if self.running:
+            self._child.send_signal(how)
+        try:
+            self._child.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            self._child.wait()
+
+    def wait_until(self, ready: Callable[[], bool], timeout: float = 60) -> None:
+        """Wait until it is ready; if it dies first, say what it said last."""
+
+        def look() -> bool:
+            if not self.running:
+                last = "\n".join(self.log.read_text(errors="replace").splitlines()[-TAIL:])
+                raise Died(
+                    f"{self.name} ended with {self._child.returncode}; it said last:\n{last}"
+                )
+            return ready()
+
+        wait_for(look, f"{self.name} to be ready", timeout)
+
+
+def wait_for(look: Callable[[], T], what: str, timeout: float = 30, pause: float = 0.1) -> T:
+    """The first true answer; a failure says what was waited for and what was seen last."""
+    end = time.monotonic() + timeout
+    while not (seen := look()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout} s for {what}; seen last: {seen!r}")
+        time.sleep(pause)
+    return seen
+
+
+def free_port() -> int:
+    """A port that the kernel has just found free on loopback."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def accepts(port: int) -> bool:
+    """Whether something listens there."""
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,266 @@
+"""The programs of the proving ground, built once into a cache of the user's.
+
+A folder of the cache is named after everything that went into it, and appears whole or not at
+all, so a build that was killed half-way is simply done again. `python -m
+tests.real.ground.programs` builds all that is not there, and prints what it does.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.real.ground import needs
+
+REAL = Path(__file__).parents[1]
+OLD = "1.24.17"
+"""Most migration gates can still be switched, and every in-tree plugin is still there."""
+NEW = "1.36.3"
+"""A cluster of today."""
+
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+DEBIAN = ("containerd", "runc", "busybox-static")
+"""Unpacked into the cache rather than installed: nothing of the machine's own is touched."""
+
+
+class Unavailable(Exception):
+    """A program cannot be had; the message is one line that says why and what to do."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One folder of the cache: what goes in, and how it is made."""
+
+    name: str
+    inputs: tuple[Path, ...]
+    commands: tuple[tuple[str, ...], ...]
+    """Run in the folder of the first input; OUT stands for where the programs go."""
+    programs: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        digest = hashlib.sha256(repr((self.commands, go_version())).encode())
+        for path in self.inputs:
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        return cache_folder() / f"{self.name}-{digest.hexdigest()[:12]}"
+
+    def program(self, name: str) -> Path:
+        return self.folder / name
+
+
+def cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "replant"
+
+
+@cache
+def go_version() -> str:
+    asked = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True)
+    return asked.stdout.strip()
+
+
+def _go_build(*what: str, stamp: str = "") -> tuple[str, ...]:
+    flags = f"-s -w {stamp}".strip()
+    return ("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", flags, "-o", "OUT", *what)
+
+
+def _module(folder: Path) -> tuple[Path, ...]:
+    found = (path for path in folder.rglob("*") if path.suffix in {".go", ".mod", ".sum"})
+    return tuple(sorted(found, key=lambda path: (path.name != "go.mod", path)))
+
+
+def kubernetes(version: str) -> Recipe:
+    """The control plane and the kubelet, with every in-tree plugin that the version still has.
+
+    They are built without the tag `providerless`, all four alike: the packages that they share
+    are then compiled once, and the kubelet can mount in-tree too.
+    """
+    major, minor, _patch = version.split(".")
+    stamp = " ".join(
+        f"-X k8s.io/{package}.{variable}={value}"
+        for package in ("component-base/version", "client-go/pkg/version")
+        for variable, value in (
+            ("gitVersion", f"v{version}"),
+            ("gitMajor", major),
+            ("gitMinor", minor),
+            ("gitTreeState", "clean"),
+        )
+    )
+    return Recipe(
+        f"kubernetes-{version}",
+        _module(REAL / "controlplane" / version),
+        (_go_build("tool", stamp=stamp),),
+        (*CONTROL_PLANE, "kubectl"),
+    )
+
+
+def etcd() -> Recipe:
+    return Recipe(
+        "etcd",
+        _module(REAL / "etcd"),
+        (_go_build("tool"), ("mv", "OUT/server", "OUT/etcd")),
+        ("etcd",),
+    )
+
+
+def csi() -> Recipe:
+    return Recipe(
+        "csi",
+        _module(REAL / "csi"),
+        (_go_build("tool", "./..."),),
+        ("driver", "attacher", "csi-sanity"),
+    )
+
+
+def reference() -> Recipe:
+    """The reference translator: as of today, and the last that knew rbd."""
+    build = _go_build(".")
+    with_rbd = ("go", "build", "-modfile=rbd.mod", "-tags=rbd", *build[2:-2], "OUT/rbd", ".")
+    return Recipe("reference", _module(REAL / "reference"), (build, with_rbd), ("reference", "rbd"))
+
+
+def debian() -> Recipe:
+    return Recipe(
+        "debian",
+        (),
+        (
+            ("apt-get", "update", "-qq"),
+            # runc's library may not be on the machine, nor be there in the version that it wants.
+            ("apt-get", "download", "-qq", *DEBIAN, "libseccomp2"),
+            ("sh", "-c", "for package in *.deb; do dpkg-deb -x $package tree; done"),
+            # Where in the tree a program is depends on the release.
+            ("sh", "-c", "cp -t OUT $(find tree -type f -path '*bin/*')"),
+            ("sh", "-c", "cp -Lt OUT $(find tree -name libseccomp.so.2)"),
+        ),
+        ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "busybox", "libseccomp.so.2"),
+    )
+
+
+def recipes() -> tuple[Recipe, ...]:
+    """All that is to be built here: what the user has given is not."""
+    own = () if given_version() not in {"", OLD} else (kubernetes(NEW),)
+    return (etcd(), reference(), csi(), debian(), kubernetes(OLD), *own)
+
+
+def ensure_all(say: Callable[[str], None]) -> None:
+    for recipe in recipes():
+        ensure(recipe, say)
+
+
+def given() -> Path | None:
+    """The folder of ready-made programs that the user named, as the ecosystem does."""
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    return Path(named) if named else None
+
+
+@cache
+def given_version() -> str:
+    """The Kubernetes version in the user's folder, or nothing if it has no kube-apiserver."""
+    folder = given()
+    if folder is None or not (folder / "kube-apiserver").exists():
+        return ""
+    asked = subprocess.run(
+        [folder / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
+    )
+    return re.sub(r"^Kubernetes v", "", asked.stdout.strip())
+
+
+def newest() -> str:
+    """The version that stands for clusters of today: the user's, if it is not the old one."""
+    return given_version() if given_version() not in {"", OLD} else NEW
+
+
+def program(version: str, name: str) -> Path:
+    """Where a program of that Kubernetes version is: given by the user, or built."""
+    folder = given()
+    if folder and (folder / name).exists() and (name == "etcd" or version == given_version()):
+        return folder / name
+    if name == "etcd":
+        return etcd().program(name)
+    if version not in {OLD, NEW}:
+        raise Unavailable(
+            f"KUBEBUILDER_ASSETS has Kubernetes {version} but no {name}: put it there, or unset "
+            f"the variable to build {NEW}."
+        )
+    return kubernetes(version).program(name)
+
+
+def ensure(recipe: Recipe, say: Callable[[str], None]) -> None:
+    """Build what is not there yet. One build at a time, whoever asks."""
+    if recipe.folder.exists():
+        return
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with _alone(cache_folder() / "lock"):
+        _clear_half_built(say)
+        if not recipe.folder.exists():
+            _build(recipe, say)
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _clear_half_built(say: Callable[[str], None]) -> None:
+    for folder in cache_folder().glob("building-*"):
+        say(f"removing {folder.name}: a build that was stopped half-way")
+        shutil.rmtree(folder)
+
+
+def _build(recipe: Recipe, say: Callable[[str], None]) -> None:
+    if lack := needs.lack_of_space(cache_folder()):
+        raise Unavailable(lack)
+    for old in cache_folder().glob(f"{recipe.name}-????????????"):
+        say(f"removing {old.name}: what it was made from has changed")
+        shutil.rmtree(old)
+    say(f"building {recipe.name}: {', '.join(recipe.programs)}")
+    started = time.monotonic()
+    work = Path(tempfile.mkdtemp(prefix="building-", dir=cache_folder()))
+    out = work / "out"
+    out.mkdir()
+    for command in recipe.commands:
+        _run([part.replace("OUT", str(out)) for part in command], recipe, work)
+    if lost := [name for name in recipe.programs if not (out / name).exists()]:
+        raise Unavailable(f"Building {recipe.name} gave no {', '.join(lost)}.")
+    out.rename(recipe.folder)
+    shutil.rmtree(work)
+    say(f"built {recipe.name} in {time.monotonic() - started:.0f} s")
+
+
+def _run(command: list[str], recipe: Recipe, work: Path) -> None:
+    where = recipe.inputs[0].parent if recipe.inputs else work
+    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    if done.returncode:
+        why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason given"]
+        raise Unavailable(f"{' '.join(command[:2])} for {recipe.name} failed: {why[0]}")
+
+
+def main() -> int:
+    if lacking := needs.missing():
+        print(f"The proving ground needs {', '.join(lacking)}.", file=sys.stderr)
+        return 1
+    try:
+        ensure_all(lambda line: print(line, file=sys.stderr, flush=True))
+    except Unavailable as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"The programs are in {cache_folder()}.", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
