@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -12,14 +11,12 @@ from typing import Any
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.nodes import DRIVER, LightNode
-from tests.real.ground.processes import wait_for
+from tests.real.ground.processes import settled, wait_for
 from tests.real.ground.programs import OLD
 from tests.real.ground.volumes import Volume, new_volume, pod_object
 
 Row = dict[str, Any]
 GATE = "CSIMigrationAWS"
-SETTLED = 5.0
-"""Seconds without a change after which none is expected: the controller looks ten times each."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +37,8 @@ CASES = (
 def rows(plane: ControlPlane, cloud: Cloud, gates: Mapping[str, bool]) -> list[Row]:
     """One row for each kind of node, seen with the controller manager that runs now."""
     with ExitStack() as stack:
-        canary = stack.enter_context(_trial(plane, cloud, CASES[-1], native=True))
-        # Only from then on does it mean something that nobody acts.
-        wait_for(lambda: canary.volume.attachments, "the controller to act at all")
         trials = [(case, stack.enter_context(_trial(plane, cloud, case))) for case in CASES]
-        seen = _settled([trial for _case, trial in trials])
+        seen = settled(lambda: [trial.seen() for _case, trial in trials])
     return [
         {
             "kcmGates": dict(gates),
@@ -88,28 +82,15 @@ def served_by(seen: Mapping[str, Any]) -> str:
 
 
 @contextmanager
-def _trial(
-    plane: ControlPlane, cloud: Cloud, case: Case, *, native: bool = False
-) -> Iterator[Trial]:
+def _trial(plane: ControlPlane, cloud: Cloud, case: Case) -> Iterator[Trial]:
     instance = cloud.instance()
     # The kubelet is an old one: a new one has no way to be not annotated.
     gates, drivers = {GATE: case.annotated}, [DRIVER] if case.driver_listed else []
     with LightNode(plane.api, instance, OLD, gates, drivers, csi_node=case.csi_node) as node:
-        volume = new_volume(plane.api, cloud, f"trial-{instance.id}", native=native)
+        volume = new_volume(plane.api, cloud, f"trial-{instance.id}")
         plane.api.create(pod_object(volume.name, node.name, volume.name))
         yield Trial(plane, node, volume)
         plane.api.delete("Pod", volume.name, "default")
         wait_for(lambda: not volume.attached_to, "the disk to be freed")
         for left in volume.attachments:
             plane.api.delete("VolumeAttachment", left["metadata"]["name"])
-
-
-def _settled(trials: list[Trial]) -> list[dict[str, Any]]:
-    """What is seen of all of them once nothing changes any more."""
-    seen, since = [trial.seen() for trial in trials], time.monotonic()
-    while time.monotonic() - since < SETTLED:
-        time.sleep(0.5)
-        now = [trial.seen() for trial in trials]
-        if now != seen:
-            seen, since = now, time.monotonic()
-    return seen

@@ -11,7 +11,7 @@ from typing import Any
 
 import boto3
 
-from tests.real.ground.processes import Process, accepts, free_port
+from tests.real.ground.processes import Process, free_port
 
 REGION = "us-east-1"
 ZONE = "us-east-1a"
@@ -49,7 +49,7 @@ class Cloud:
         self._process = Process(
             "ec2", command, folder, {"PYTHONPATH": str(Path(__file__).parents[3])}
         )
-        self._process.wait_until(lambda: accepts(port))
+        self._process.wait_until(lambda: self._process.listens(port))
         self._ec2: Any = boto3.client(
             "ec2",
             region_name=REGION,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -15,11 +16,17 @@ import yaml
 from tests.real.ground import programs
 from tests.real.ground.api import Api, Object
 from tests.real.ground.cloud import Cloud
-from tests.real.ground.processes import Died, Process, accepts, free_port
+from tests.real.ground.processes import Died, Process, free_port
 
 ROLES = Path(__file__).parents[3] / "deploy" / "rbac"
 LOOPBACK = "127.0.0.1"
 IN_USE = "address already in use"
+ATTACHES = re.compile(
+    "Caches are synced for attach detach|"
+    '"Starting attach detach controller"(.|\n)*"Caches are synced"'
+)
+"""What the controller manager says when its attach/detach controller knows the cluster. New ones
+do not say whose caches they are, but those of all controllers come in together."""
 AUDIT = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -139,6 +146,7 @@ class ControlPlane:
             "--node-monitor-grace-period=24h",
             # A claim that is looked at too early waits for the next round; by default, 15 s.
             "--pvclaimbinder-sync-period=1s",
+            f"--flex-volume-plugin-dir={self.folder / 'flexvolumes'}",
             *_gate_flags(gates or {}),
         ]
         env: Mapping[str, str] = {}
@@ -147,7 +155,12 @@ class ControlPlane:
             flags.append("--controllers=*,-cloud-node-lifecycle,-route,-service")
             flags += ["--cloud-provider=aws", f"--cloud-config={cloud.write_config(self.folder)}"]
             env = cloud.credentials
+        said = len(self.log("kube-controller-manager"))
         self._start_client("kube-controller-manager", flags, env)
+        # From then on it means something if nothing happens.
+        self._parts["kube-controller-manager"].wait_until(
+            lambda: bool(ATTACHES.search(self.log("kube-controller-manager")[said:]))
+        )
 
     def start_scheduler(self, gates: Mapping[str, bool] | None = None) -> None:
         self.stop_part("kube-scheduler")
@@ -159,7 +172,8 @@ class ControlPlane:
 
     def log(self, name: str) -> str:
         """What a part has written so far, over all its starts."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")
+        path = self.folder / f"{name}.log"
+        return path.read_text(errors="replace") if path.exists() else ""
 
     def _start_etcd(self) -> None:
         certificate, key = self.certificate("etcd", LOOPBACK, user="etcd")
@@ -186,7 +200,7 @@ class ControlPlane:
                 "--unsafe-no-fsync=true",
             )
 
-        self._etcd = f"https://{LOOPBACK}:{self._start('etcd', start, accepts)}"
+        self._etcd = f"https://{LOOPBACK}:{self._start('etcd', start)}"
 
     def _start_api_server(self) -> None:
         certificate, key = self.certificate("kube-apiserver", LOOPBACK, user="kube-apiserver")
@@ -250,20 +264,24 @@ class ControlPlane:
                 env=env,
             )
 
-        self._start(name, start, accepts)
+        self._start(name, start)
 
     def _process(self, name: str, *flags: str, env: Mapping[str, str] | None = None) -> Process:
         command = [str(programs.program(self.version, name)), *flags]
         return Process(name, command, self.folder, env)
 
     def _start(
-        self, name: str, start: Callable[[int], Process], ready: Callable[[int], bool]
+        self,
+        name: str,
+        start: Callable[[int], Process],
+        ready: Callable[[int], bool] = lambda _port: True,
     ) -> int:
         """Start on a free port; if another process was quicker to take it, on another."""
         port = free_port()
         for attempts_left in (2, 1, 0):
             process = self._parts[name] = start(port)
             try:
+                process.wait_until(partial(process.listens, port))
                 process.wait_until(partial(ready, port))
             except Died as death:
                 if IN_USE not in str(death) or not attempts_left:

@@ -8,8 +8,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from tests.real.ground import programs
-from tests.real.ground.cloud import Cloud
+from tests.real.ground.cloud import Cloud, Instance
 from tests.real.ground.controlplane import ControlPlane
+from tests.real.ground.machine import Machine
+from tests.real.ground.nodes import DRIVER
 from tests.real.ground.processes import Process
 
 
@@ -55,6 +57,31 @@ class ControllerDriver:
     def stop(self) -> None:
         self._attacher.kill()
         self._driver.kill()
+
+    def calls(self) -> list[dict[str, Any]]:
+        return read_calls(self._calls)
+
+
+class NodeDriver:
+    """The driver's node service on the real node, registered with its kubelet."""
+
+    def __init__(self, machine: Machine, instance: Instance) -> None:
+        folder = machine.kubelet_folder / "plugins" / DRIVER
+        folder.mkdir(parents=True)
+        self.disks = machine.folder / "disks"
+        self._calls = machine.folder / "driver.calls"
+        self.process = machine.run(
+            "driver",
+            [
+                str(programs.csi().program("driver")),
+                f"--endpoint=unix://{folder / 'csi.sock'}",
+                f"--node-id={instance.id}",
+                f"--state={self.disks}",
+                f"--registration={machine.kubelet_folder / 'plugins_registry'}",
+                f"--calls={self._calls}",
+            ],
+        )
+        self.process.wait_until((folder / "csi.sock").exists)
 
     def calls(self) -> list[dict[str, Any]]:
         return read_calls(self._calls)

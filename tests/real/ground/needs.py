@@ -21,7 +21,9 @@ def missing() -> list[str]:
             ("go", "1.26 or newer"),
             ("setpriv", "util-linux"),
             ("unshare", "util-linux"),
+            ("nsenter", "util-linux"),
             ("apt-get", "Debian or a relative, for containerd and runc"),
+            ("dpkg-deb", "Debian or a relative"),
         )
         if not shutil.which(program)
     ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Self
 
-from replant.gates.plugins import LIVES, migrated
+from replant.gates.plugins import BASE_GATE, LIVES, migrated
 from replant.gates.versions import Version
 from replant.translate import api as translate
 from tests.real.ground.api import Api, Object
@@ -77,9 +77,12 @@ class LightNode:
             raise self._failure
 
     def restart(self, gates: Mapping[str, bool]) -> None:
-        """The kubelet starts with these gates, and says so in its CSINode."""
+        """The kubelet starts with these gates, and says so in its CSINode.
+
+        Without the base gate it leaves the CSINode as it is, even one that lists plugins.
+        """
         self.gates = gates
-        if self._has_csi_node:
+        if self._has_csi_node and gates.get(BASE_GATE, True):
             self._write_csi_node()
 
     @property

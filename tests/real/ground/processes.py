@@ -15,6 +15,8 @@ from tests.real.ground import run
 
 T = TypeVar("T")
 TAIL = 15
+LISTENING = "0A"
+"""As the kernel writes the state of a socket."""
 
 
 class Died(Exception):
@@ -47,6 +49,15 @@ class Process:
     @property
     def running(self) -> bool:
         return self._child.poll() is None
+
+    def listens(self, port: int) -> bool:
+        """Whether it is this process, and not some other, that listens there."""
+        wanted = listeners(port)
+        try:
+            files = [str(file.readlink()) for file in Path(f"/proc/{self.pid}/fd").iterdir()]
+        except OSError:  # it has just ended, or closed one of them
+            return False
+        return not wanted.isdisjoint(files)
 
     def stop(self, patience: float = 10) -> None:
         """Ask it to end, then make it."""
@@ -88,6 +99,20 @@ def wait_for(look: Callable[[], T], what: str, timeout: float = 30, pause: float
     return seen
 
 
+def settled(look: Callable[[], T], quiet: float = 5, timeout: float = 60) -> T:
+    """What is seen once it has not changed for some seconds."""
+    seen, since = look(), time.monotonic()
+    end = since + timeout
+    while time.monotonic() - since < quiet:
+        if time.monotonic() > end:
+            raise AssertionError(f"it still changed after {timeout} s; seen last: {seen!r}")
+        time.sleep(0.2)
+        now = look()
+        if now != seen:
+            seen, since = now, time.monotonic()
+    return seen
+
+
 def free_port() -> int:
     """A port that the kernel has just found free on loopback."""
     with socket.socket() as listener:
@@ -96,7 +121,12 @@ def free_port() -> int:
         return port
 
 
-def accepts(port: int) -> bool:
-    """Whether something listens there."""
-    with socket.socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0
+def listeners(port: int) -> set[str]:
+    """The sockets that listen on a port, as the files of their owners name them."""
+    lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    fields = (line.split() for line in lines)
+    return {
+        f"socket:[{inode}]"
+        for _slot, local, _remote, state, *_, inode in (each[:10] for each in fields)
+        if state == LISTENING and local.endswith(f":{port:04X}")
+    }

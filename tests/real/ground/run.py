@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 MARK = "REPLANT_RUN"
@@ -70,8 +70,14 @@ def clear(run: Path) -> None:
 
 
 def processes_of(run: Path) -> list[int]:
-    mark = f"{MARK}={run}".encode()
-    return [pid for pid in _pids() if pid != os.getpid() and mark in _environment(pid)]
+    """All that were started in the run's folder or one below it, but for this one."""
+    marks = f"{MARK}={run}".encode(), f"{MARK}={run}/".encode()
+    return [
+        pid
+        for pid in _pids()
+        if pid != os.getpid()
+        and any(entry == marks[0] or entry.startswith(marks[1]) for entry in _environment(pid))
+    ]
 
 
 def mounts_below(run: Path) -> list[str]:
@@ -103,20 +109,25 @@ def _end_processes(run: Path) -> None:
         if not left:
             return
         for pid in left:
-            with_pid_gone_is_fine(pid)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         time.sleep(0.1)
-
-
-def with_pid_gone_is_fine(pid: int) -> None:
-    try:
-        os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
 
 
 def _remove_cgroups(name: str) -> None:
     for top in [*CGROUPS.glob(name), *CGROUPS.glob(f"*/{name}")]:
-        for group in sorted(top.rglob("*"), reverse=True):
+        for group in sorted([top, *top.rglob("*")], reverse=True):
             if group.is_dir():
-                group.rmdir()
-        top.rmdir()
+                _remove_cgroup(group)
+
+
+def _remove_cgroup(group: Path) -> None:
+    for _attempt in range(50):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return  # one controller may be there under two names
+        except OSError:
+            time.sleep(0.1)  # its processes have ended, but the kernel still counts them
+        else:
+            return

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from replant.translate import api as translate
 from tests.real.ground.api import Api, Object
 from tests.real.ground.cloud import ZONE, Cloud
+from tests.real.ground.image import NAME as IMAGE
 from tests.real.ground.processes import wait_for
-
-IMAGE = "replant.test/busybox:1"
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,13 @@ def claim_object(name: str, namespace: str = "default", **spec: object) -> Objec
 
 
 def pod_object(name: str, node: str, claim: str = "", command: str = "sleep 3600") -> Object:
-    """A pod on a node, with the claim mounted at /data if there is one."""
-    mounts = [{"name": "data", "mountPath": "/data"}] if claim else []
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    """A pod on a node, with the claim mounted at /data if there is one.
+
+    The volume is named after the claim, and so like the PersistentVolume: otherwise a kubelet
+    1.24 that was restarted takes two minutes to let go of it.
+    """
+    mounts = [{"name": claim, "mountPath": "/data"}] if claim else []
+    volumes = [{"name": claim, "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     return {
         "apiVersion": "v1",
         "kind": "Pod",
