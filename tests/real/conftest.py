@@ -12,7 +12,7 @@ from tests.real.ground.controlplane import ControlPlane
 
 def pytest_sessionstart() -> None:
     if lacking := needs.missing():
-        pytest.exit(f"The proving ground needs {', '.join(lacking)}.", returncode=1)
+        raise pytest.UsageError(f"The proving ground needs {', '.join(lacking)}.")
 
 
 @pytest.fixture(scope="session")

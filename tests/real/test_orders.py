@@ -15,7 +15,7 @@ import pytest
 
 from tests.real import records
 from tests.real.attaching import GATE
-from tests.real.ground.cloud import Cloud
+from tests.real.ground.cloud import Cloud, by_plugin
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.drivers import ControllerDriver
 from tests.real.ground.nodes import DRIVER, LightNode
@@ -88,11 +88,7 @@ class Story:
 
 
 def detached_in_tree(calls: list[dict[str, Any]]) -> bool:
-    """Whether it was the controller manager that detached; it calls itself Kubernetes."""
-    return any(
-        call["action"] == "DetachVolume" and call["caller"].startswith("kubernetes/")
-        for call in calls
-    )
+    return any(call["action"] == "DetachVolume" and by_plugin(call) for call in calls)
 
 
 class Stage:

@@ -26,6 +26,12 @@ class Instance:
     """Its private DNS name, which is what the in-tree plugin takes a node's name for."""
 
 
+def by_plugin(call: Mapping[str, Any]) -> bool:
+    """Whether the in-tree plugin made a call: it gives Kubernetes as its name."""
+    caller: str = call["caller"]
+    return caller.startswith("kubernetes/")
+
+
 class Cloud:
     credentials: Mapping[str, str] = {
         "AWS_ACCESS_KEY_ID": "test",
@@ -106,6 +112,8 @@ class Cloud:
         return found[0]["InstanceId"] if found else ""
 
     def calls(self, disk: str) -> list[dict[str, Any]]:
-        """Who has attached and detached the disk so far, oldest first."""
-        calls = (json.loads(line) for line in self._calls.read_text().splitlines())
-        return [call for call in calls if call["volume"] == disk]
+        """Who has changed the disk so far, oldest first."""
+        return [call for call in self.all_calls() if call["volume"] == disk]
+
+    def all_calls(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self._calls.read_text().splitlines()]

@@ -30,7 +30,7 @@ def missing() -> list[str]:
     return lacking
 
 
-def lack_of_space(folder: Path, wanted: int = BUILD_SPACE) -> str:
+def lack_of_space(folder: Path, wanted: int) -> str:
     """A sentence if a build into the folder might fill its disk, else nothing."""
     free = shutil.disk_usage(folder).free
     if free >= wanted:

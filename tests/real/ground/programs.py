@@ -222,7 +222,7 @@ def _clear_half_built(say: Callable[[str], None]) -> None:
 
 
 def _build(recipe: Recipe, say: Callable[[str], None]) -> None:
-    if lack := needs.lack_of_space(cache_folder()):
+    if lack := needs.lack_of_space(cache_folder(), needs.BUILD_SPACE):
         raise Unavailable(lack)
     for old in cache_folder().glob(f"{recipe.name}-????????????"):
         say(f"removing {old.name}: what it was made from has changed")
