@@ -116,7 +116,10 @@ class Stage:
 
 def look(step: str, *stories: Story) -> None:
     """Wait until nothing changes any more, and write down what is seen."""
-    seen = settled(lambda: [story.seen() for story in stories])
+    seen = settled(lambda: [story.seen() for story in stories], 5)
+    if any(now["pod"] == "Pending" for now in seen):
+        # A pod that waits may only have to wait for a detach, which takes some seconds.
+        seen = settled(lambda: [story.seen() for story in stories], 15)
     # A detach that fails takes the name away and puts it back, ten times a second.
     names = [[story.sides() for story in stories] for _ in range(SAMPLES)]
     for story, now, sides in zip(stories, seen, zip(*names, strict=True), strict=True):

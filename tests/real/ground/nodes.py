@@ -101,7 +101,9 @@ class LightNode:
             "spec": {"providerID": f"aws:///{ZONE}/{self.instance.id}"},
         }
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-        self._api.create_status(node, {"conditions": [ready]})
+        room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        status = {"conditions": [ready], "capacity": room, "allocatable": room}
+        self._api.create_status(node, status)
 
     def _write_csi_node(self) -> None:
         listed = ",".join(self.migrated_plugins)

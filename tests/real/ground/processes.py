@@ -99,7 +99,7 @@ def wait_for(look: Callable[[], T], what: str, timeout: float = 30, pause: float
     return seen
 
 
-def settled(look: Callable[[], T], quiet: float = 5, timeout: float = 60) -> T:
+def settled(look: Callable[[], T], quiet: float = 8, timeout: float = 90) -> T:
     """What is seen once it has not changed for some seconds."""
     seen, since = look(), time.monotonic()
     end = since + timeout

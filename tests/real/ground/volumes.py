@@ -88,8 +88,8 @@ def claim_object(name: str, namespace: str = "default", **spec: object) -> Objec
     }
 
 
-def pod_object(name: str, node: str, claim: str = "", command: str = "sleep 3600") -> Object:
-    """A pod on a node, with the claim mounted at /data if there is one.
+def pod_object(name: str, node: str = "", claim: str = "", command: str = "sleep 3600") -> Object:
+    """A pod on a node, or on any, with the claim mounted at /data if there is one.
 
     The volume is named after the claim, and so like the PersistentVolume: otherwise a kubelet
     1.24 that was restarted takes two minutes to let go of it.
@@ -101,7 +101,7 @@ def pod_object(name: str, node: str, claim: str = "", command: str = "sleep 3600
         "kind": "Pod",
         "metadata": {"name": name, "namespace": "default"},
         "spec": {
-            "nodeName": node,
+            **({"nodeName": node} if node else {}),
             "hostNetwork": True,
             "terminationGracePeriodSeconds": 1,
             "automountServiceAccountToken": False,
