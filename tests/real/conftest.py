@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,12 @@ def ground(pytestconfig: pytest.Config) -> Iterator[Path]:
     def say(line: str) -> None:
         terminal.write_line(line, flush=True)
 
-    try:
-        programs.ensure_all(say)
-    except programs.Unavailable as lack:
-        pytest.exit(str(lack), returncode=1)
-    with run.folder(say) as folder:
+    with ExitStack() as stack:
+        try:
+            programs.ensure_all(say)
+            folder = stack.enter_context(run.folder(say))
+        except (programs.Unavailable, run.NotOurs) as problem:
+            pytest.exit(str(problem), returncode=1)
         yield folder
 
 

@@ -87,6 +87,16 @@ def test_a_left_over_mount_is_undone(tmp_path: Path) -> None:
     assert tmp_path.exists()
 
 
+def test_a_folder_that_others_may_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(run, "runs_folder", lambda: tmp_path)
+    with pytest.raises(run.NotOurs, match=f"{tmp_path} is not a folder of ours alone"):
+        run.folder(lambda _line: None).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_port_in_use_is_not_the_end(
     ground: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:

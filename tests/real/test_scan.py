@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,37 @@ def test_a_scan_of_the_cluster_and_one_of_its_dump_agree(cluster: Cluster) -> No
     assert live["findings"] == filed["findings"]
     assert live["inventory"] == filed["inventory"]
     assert live["verdict"] == filed["verdict"] == "not ready"
+
+
+# The account of a pod is in files at a fixed place, so there must be such a place.
+AS_A_POD = """
+mount -t tmpfs pod /run
+mkdir -p /var/run/secrets/kubernetes.io/serviceaccount
+cd /var/run/secrets/kubernetes.io/serviceaccount
+printf %s "$TOKEN" > token
+printf %s replant > namespace
+cp "$AUTHORITY" ca.crt
+exec "$@"
+"""
+
+
+def test_a_pod_with_the_role_s_account_can_scan(cluster: Cluster) -> None:
+    config = yaml.safe_load(cluster.role.read_text())
+    address = urlsplit(config["clusters"][0]["cluster"]["server"])
+    pod = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(cluster.plane.folder),
+        "KUBERNETES_SERVICE_HOST": str(address.hostname),
+        "KUBERNETES_SERVICE_PORT": str(address.port),
+        "TOKEN": config["users"][0]["user"]["token"],
+        "AUTHORITY": config["clusters"][0]["cluster"]["certificate-authority"],
+    }
+    scan = [str(REPLANT), "scan", "-o", "json", "--fail-on", "never"]
+    command = ["unshare", "--mount", "sh", "-ec", AS_A_POD, "sh", *scan]
+    done = subprocess.run(command, env=pod, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    from_outside = cluster.scan("--kubeconfig", str(cluster.role))
+    assert json.loads(done.stdout)["inventory"] == from_outside["inventory"]
 
 
 def test_every_translated_volume_is_one_that_the_api_server_takes(cluster: Cluster) -> None:

@@ -19,7 +19,7 @@ from tests.real.ground.cloud import ZONE, Instance
 
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 DRIVER = "ebs.csi.aws.com"
-PERIOD = 0.2
+PERIOD = 0.5
 
 
 def unique_name(pv: Object, *, by_csi: bool) -> str:

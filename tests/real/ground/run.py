@@ -10,6 +10,7 @@ import fcntl
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 import time
@@ -22,6 +23,10 @@ MARK = "REPLANT_RUN"
 CGROUPS = Path("/sys/fs/cgroup")
 
 
+class NotOurs(Exception):
+    """Somebody else could write where we are about to."""
+
+
 def runs_folder() -> Path:
     """Short, because the paths of unix sockets must be."""
     return Path(tempfile.gettempdir()) / "replant-real"
@@ -31,6 +36,9 @@ def runs_folder() -> Path:
 def folder(say: Callable[[str], None]) -> Iterator[Path]:
     """This run's own folder, after the leftovers of others are gone; it goes with the run."""
     runs_folder().mkdir(mode=0o700, exist_ok=True)
+    there = runs_folder().lstat()
+    if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) != 0o700:
+        raise NotOurs(f"{runs_folder()} is not a folder of ours alone: see who made it, remove it.")
     clear_leftovers(say)
     mine = runs_folder() / str(os.getpid())
     mine.mkdir(mode=0o700)
