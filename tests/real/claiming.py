@@ -28,8 +28,14 @@ _numbers = count()
 
 def rows(plane: ControlPlane, cloud: Cloud, gates: Mapping[str, bool]) -> list[Row]:
     """One row for each operation, seen with the controller manager that runs now."""
-    trials = [trial(plane.api, cloud) for trial in TRIALS]
+    names = [_name() for _trial in TRIALS]
+    trials = [trial(plane.api, cloud, name) for trial, name in zip(TRIALS, names, strict=True)]
     seen = settled(lambda: [look() for _operation, _volume, look in trials])
+    for name in names:
+        # The next gates would give to another who waits here in vain.
+        plane.api.delete("PersistentVolumeClaim", name, "default")
+        plane.api.delete("PersistentVolume", name)
+        plane.api.delete("StorageClass", name)
     return [
         {
             "kcmGates": dict(gates),
@@ -51,35 +57,32 @@ def served_by(seen: Mapping[str, Any]) -> str:
 Trial = tuple[str, str, Callable[[], dict[str, Any]]]
 
 
-def provision(api: Api, cloud: Cloud) -> Trial:
+def provision(api: Api, cloud: Cloud, name: str) -> Trial:
     """A claim of an in-tree class."""
-    name = _name("provision")
     api.create(storage_class(name))
-    before = len(cloud.all_calls())
-    claim = claim_object(name, storageClassName=name)
-    api.create(claim)
+    api.create(claim_object(name, storageClassName=name))
 
     def look() -> dict[str, Any]:
-        # The call has no name of a disk in it; it is EC2 that gives one.
-        made = [call for call in cloud.all_calls()[before:] if call["action"] == "CreateVolume"]
+        # The call has no name of a disk in it, since it is EC2 that gives one.
+        made = [call for call in cloud.all_calls() if call["claim"] == name]
         return _seen(api, name, made, api.get("PersistentVolumeClaim", name, "default"), TOLD)
 
     return "provision", "none yet", look
 
 
-def delete_provisioned(api: Api, cloud: Cloud) -> Trial:
+def delete_provisioned(api: Api, cloud: Cloud, name: str) -> Trial:
     """A volume that the in-tree plugin once made, and whose claim goes."""
-    return "delete", "provisioned in-tree", _released(api, cloud, {PROVISIONED_BY: PLUGIN})
+    return "delete", "provisioned in-tree", _released(api, cloud, name, {PROVISIONED_BY: PLUGIN})
 
 
-def delete_static(api: Api, cloud: Cloud) -> Trial:
+def delete_static(api: Api, cloud: Cloud, name: str) -> Trial:
     """A volume that a person made, and whose claim goes."""
-    return "delete", "made by hand", _released(api, cloud, {})
+    return "delete", "made by hand", _released(api, cloud, name, {})
 
 
-def expand(api: Api, cloud: Cloud) -> Trial:
+def expand(api: Api, cloud: Cloud, name: str) -> Trial:
     """A bound claim that asks for more."""
-    name, disk = _name("expand"), cloud.disk()
+    disk = cloud.disk()
     api.create({**storage_class(name), "allowVolumeExpansion": True})
     _bound(api, name, disk, {PROVISIONED_BY: PLUGIN}, storageClassName=name)
     more = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
@@ -92,9 +95,9 @@ def expand(api: Api, cloud: Cloud) -> Trial:
     return "expand", "provisioned in-tree", look
 
 
-def mark(api: Api, cloud: Cloud) -> Trial:
+def mark(api: Api, cloud: Cloud, name: str) -> Trial:
     """A bound volume that the in-tree plugin once made: is it marked as another's now?"""
-    name, disk = _name("mark"), cloud.disk()
+    disk = cloud.disk()
     _bound(api, name, disk, {PROVISIONED_BY: PLUGIN})
 
     def look() -> dict[str, Any]:
@@ -116,8 +119,10 @@ def storage_class(name: str) -> Object:
     }
 
 
-def _released(api: Api, cloud: Cloud, annotations: dict[str, str]) -> Callable[[], dict[str, Any]]:
-    name, disk = _name("delete"), cloud.disk()
+def _released(
+    api: Api, cloud: Cloud, name: str, annotations: dict[str, str]
+) -> Callable[[], dict[str, Any]]:
+    disk = cloud.disk()
     _bound(api, name, disk, annotations, persistentVolumeReclaimPolicy="Delete")
     api.delete("PersistentVolumeClaim", name, "default")
 
@@ -158,5 +163,6 @@ def _seen(
     }
 
 
-def _name(operation: str) -> str:
-    return f"{operation}-{next(_numbers)}"
+def _name() -> str:
+    """One for the claim, the volume and the class of a trial."""
+    return f"claim-{next(_numbers)}"

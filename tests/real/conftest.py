@@ -28,16 +28,15 @@ def ground(pytestconfig: pytest.Config) -> Iterator[Path]:
         try:
             programs.ensure_all(say)
             folder = stack.enter_context(run.folder(say))
-        except (programs.Unavailable, run.NotOurs) as problem:
+        except (programs.Unavailable, run.Unusable) as problem:
             pytest.exit(str(problem), returncode=1)
         yield folder
 
 
 @pytest.fixture(scope="session")
 def cloud(ground: Path) -> Iterator[Cloud]:
-    cloud = Cloud(ground)
-    yield cloud
-    cloud.stop()
+    with Cloud(ground) as cloud:
+        yield cloud
 
 
 @pytest.fixture(scope="session")

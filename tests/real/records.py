@@ -18,4 +18,5 @@ def check(name: str, seen: dict[str, Any]) -> None:
     if os.environ.get(RECORD):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(seen, indent=2) + "\n")
+    assert path.exists(), f"there is no {path.name} yet: write it with {RECORD}=1, and read it"
     assert seen == json.loads(path.read_text()), f"{path.name} says otherwise"

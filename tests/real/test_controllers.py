@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
+from pathlib import Path
 
 from tests.real import attaching, claiming, records
 from tests.real.attaching import GATE, Row
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
+from tests.real.ground.drivers import ControllerDriver
 
 UNREGISTER = "InTreePluginAWSUnregister"
 GATES: list[dict[str, bool]] = [
@@ -24,19 +26,21 @@ GATES: list[dict[str, bool]] = [
 ]
 
 
-def test_while_the_gates_can_be_switched(old: ControlPlane, cloud: Cloud) -> None:
+def test_while_the_gates_can_be_switched(old: ControlPlane, cloud: Cloud, ground: Path) -> None:
     attached: list[Row] = []
     claimed: list[Row] = []
-    for gates in GATES:
-        old.start_controller_manager(gates, cloud)
-        for rows, seen in zip((attached, claimed), look(old, cloud, gates), strict=True):
-            rows += seen
+    with ControllerDriver(old, cloud, ground / "controllers-old"):
+        for gates in GATES:
+            old.start_controller_manager(gates, cloud)
+            for rows, seen in zip((attached, claimed), look(old, cloud, gates), strict=True):
+                rows += seen
     check(old, attached, claimed)
 
 
-def test_when_the_gates_are_gone(new: ControlPlane, cloud: Cloud) -> None:
+def test_when_the_gates_are_gone(new: ControlPlane, cloud: Cloud, ground: Path) -> None:
     new.start_controller_manager()
-    check(new, *look(new, cloud, {}))
+    with ControllerDriver(new, cloud, ground / "controllers-new"):
+        check(new, *look(new, cloud, {}))
 
 
 def look(

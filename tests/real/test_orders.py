@@ -6,6 +6,7 @@ plugin, the cloud, the CSI driver and its attacher are real processes that act o
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,13 +20,11 @@ from tests.real.ground.cloud import Cloud, by_plugin
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.drivers import ControllerDriver
 from tests.real.ground.nodes import DRIVER, LightNode
-from tests.real.ground.processes import settled, wait_for
-from tests.real.ground.volumes import new_volume, pod_object
+from tests.real.ground.processes import settled
+from tests.real.ground.volumes import attachment_state, end_pod, new_volume, pod_object
 
 ON, OFF = {GATE: True}, {GATE: False}
-SAMPLES = 20
-YANKED = "detached in-tree, from under the pod"
-RACE = "attached or not: the in-tree detach and the driver's attach have raced"
+SAMPLES, PAUSE = 20, 0.05
 UNREGISTERED = {GATE: True, "InTreePluginAWSUnregister": True}
 
 
@@ -39,7 +38,7 @@ class Story:
         self._stage = stage
         self._api = stage.plane.api
         self._calls = 0
-        self._same_pod = self._yanked = False
+        self._pod_was, self._raced = "gone", False
 
     def start(self, node: LightNode) -> None:
         """Start the pod there; if it runs somewhere, that one goes first."""
@@ -48,9 +47,8 @@ class Story:
         self._api.create(pod_object(self.volume.name, node.name, self.volume.name))
 
     def end(self) -> None:
-        self._api.delete("Pod", self.volume.name, "default")
-        wait_for(lambda: self.pod == "gone", "the pod to go")
-        self._same_pod = self._yanked = False
+        end_pod(self._api, self.volume.name)
+        self._pod_was, self._raced = "gone", False
 
     @property
     def pod(self) -> str:
@@ -60,22 +58,20 @@ class Story:
     def write_down(self, step: str, seen: dict[str, Any]) -> None:
         calls = self.volume.cloud.calls(self.volume.disk)
         new, self._calls = calls[self._calls :], len(calls)
-        if self._same_pod and detached_in_tree(new):
-            seen = {**seen, "disk": YANKED}
-            self._yanked = True
-        elif self._yanked:
-            seen = {**seen, "disk": RACE}
-        self._same_pod = seen["pod"] != "gone"
+        if self._pod_was != "gone" and detached_in_tree(new):
+            seen["detachedInTree"] = f"while the pod is {self._pod_was}"
+            self._raced = True
+        if self._raced:
+            # Who came last, the in-tree detach or the driver's attach, is different every time.
+            del seen["disk"]
+        self._pod_was = seen["pod"]
         self.steps.append({"step": step, **seen})
 
     def seen(self) -> dict[str, Any]:
         return {
             "pod": self.pod,
             "disk": "attached" if self.volume.attached_to else "free",
-            "volumeAttachments": [
-                "attached" if found.get("status", {}).get("attached") else "waiting"
-                for found in self.volume.attachments
-            ],
+            "volumeAttachments": [attachment_state(found) for found in self.volume.attachments],
         }
 
     def sides(self) -> set[str]:
@@ -120,8 +116,11 @@ def look(step: str, *stories: Story) -> None:
     if any(now["pod"] == "Pending" for now in seen):
         # A pod that waits may only have to wait for a detach, which takes some seconds.
         seen = settled(lambda: [story.seen() for story in stories], 15)
-    # A detach that fails takes the name away and puts it back, ten times a second.
-    names = [[story.sides() for story in stories] for _ in range(SAMPLES)]
+    names = []
+    for _sample in range(SAMPLES):
+        # A detach that fails takes the name away and puts it back, ten times a second.
+        names.append([story.sides() for story in stories])
+        time.sleep(PAUSE)
     for story, now, sides in zip(stories, seen, zip(*names, strict=True), strict=True):
         story.write_down(step, {**now, "volumesAttached": sorted(set().union(*sides))})
 
@@ -140,6 +139,7 @@ def test_orders(stage: Stage) -> None:
     stage.controller(OFF)
     right_order_there_and_back(stage)
     without_a_drain(stage)
+    node_off_without_a_drain(stage)
     nodes_on_first(stage)
     controller_off_first(stage)
     unregistered_first(stage)
@@ -196,6 +196,19 @@ def without_a_drain(stage: Stage) -> None:
     for story in stories:
         story.end()
     look("pod deleted", *stories)
+
+
+def node_off_without_a_drain(stage: Stage) -> None:
+    stage.controller(ON)
+    story = stage.story("no drain: controller on, then node off in place")
+    story.start(stage.node(ON))
+    look("all on", story)
+    story.node.restart(OFF)
+    look("node off, pod still there", story)
+    stage.controller(ON)
+    look("controller restarted", story)
+    story.end()
+    look("pod deleted", story)
 
 
 def nodes_on_first(stage: Stage) -> None:

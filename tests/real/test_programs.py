@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -42,13 +43,16 @@ def test_what_is_there_is_not_built_again(cache: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in cache.iterdir()) == ["lock", recipe.folder.name]
 
 
-def test_a_change_builds_it_anew_and_removes_what_was_there(cache: Path, tmp_path: Path) -> None:
-    before = toy(tmp_path)
-    built(before)
-    stale = before.folder
-    after = toy(tmp_path, "echo other")
-    assert built(after)[0] == f"removing {stale.name}: what it was made from has changed"
-    assert [path.name for path in cache.glob("toy-*")] == [after.folder.name]
+def test_a_change_builds_it_anew_and_what_nobody_uses_goes(cache: Path, tmp_path: Path) -> None:
+    folders = []
+    for text in ("one", "two"):
+        recipe = toy(tmp_path, text)
+        built(recipe)
+        folders.append(recipe.folder)
+    os.utime(folders[0], (0, 0))
+    recipe = toy(tmp_path, "three")
+    assert built(recipe)[0] == f"removing {folders[0].name}: nobody has used it for a month"
+    assert set(cache.glob("toy-*")) == {folders[1], recipe.folder}
 
 
 def test_a_build_that_was_stopped_half_way_is_done_again(cache: Path, tmp_path: Path) -> None:
@@ -80,18 +84,16 @@ def test_a_build_that_fails_says_why_in_one_line(
     assert not recipe.folder.exists()
 
 
-def test_a_disk_that_would_fill_up_is_told_of_before(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_that_would_fill_up_is_told_of_before(cache: Path, tmp_path: Path) -> None:
     assert needs.lack_of_space(tmp_path, wanted=1) == ""
-    monkeypatch.setattr(needs, "BUILD_SPACE", 10**18)
+    greedy = dataclasses.replace(toy(tmp_path), space=10**18)
     with pytest.raises(Unavailable, match=f"wants 1000000000 GB of free disk and {cache} has"):
-        built(toy(tmp_path))
+        built(greedy)
 
 
 @pytest.mark.parametrize(
     ("path", "missing"),
-    [("", "go (1.26 or newer)"), (os.environ["PATH"], "root")],
+    [("", "Go 1.26 or newer"), (os.environ["PATH"], "root")],
     ids=["without Go", "without root"],
 )
 def test_what_is_missing_is_said_in_one_line(path: str, missing: str) -> None:
@@ -127,22 +129,28 @@ def given_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ground: Path
 
 def test_programs_that_the_user_has_are_used(given_programs: Path, ground: Path) -> None:
     assert programs.newest() == programs.NEW
-    for name in ("etcd", *programs.CONTROL_PLANE):
+    for name in ("etcd", *programs.KUBERNETES):
         assert programs.program(programs.NEW, name) == given_programs / name
-    assert (
-        programs.program(programs.OLD, "kubelet").parent == programs.kubernetes(programs.OLD).folder
-    )
+    old = programs.kubernetes(programs.OLD)
+    assert programs.program(programs.OLD, "kubelet") == old.program("kubelet")
     assert programs.kubernetes(programs.NEW) not in programs.recipes()
     with ControlPlane(programs.newest(), ground / "given") as plane:
         assert plane.api.ready()
 
 
-def test_a_program_that_the_user_lacks_is_named(
+def test_what_the_user_lacks_is_built_if_we_can(given_programs: Path) -> None:
+    (given_programs / "kubelet").unlink()
+    new = programs.kubernetes(programs.NEW)
+    assert new in programs.recipes()
+    assert programs.program(programs.NEW, "kubelet") == new.program("kubelet")
+
+
+def test_what_the_user_lacks_is_named_if_we_cannot(
     given_programs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (given_programs / "kube-controller-manager").unlink()
+    (given_programs / "kubelet").unlink()
     monkeypatch.setattr(programs, "NEW", "1.0.0")
-    with pytest.raises(
-        Unavailable, match=r"has Kubernetes 1\.36\.3 but no kube-controller-manager"
-    ):
-        programs.program("1.36.3", "kube-controller-manager")
+    lacking = "but no kube-controller-manager, kubelet: put them there"
+    with pytest.raises(Unavailable, match=f"has Kubernetes .* {lacking}"):
+        programs.recipes()

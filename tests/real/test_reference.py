@@ -238,8 +238,8 @@ class Difference(NamedTuple):
     place: str
     covers: Callable[[str], object]
     example: Request
-    refused: bool = True
-    """Whether it is we who refuse; if not, it is the reference."""
+    crashes: bool = False
+    """Whether the reference crashes where we answer; if not, it answers where we refuse."""
 
 
 def aws_request(url: str) -> Request:
@@ -252,8 +252,8 @@ def csi_request(driver: str, handle: str, **attributes: str) -> Request:
     return {"op": "pvToInTree", "pv": {"metadata": {"name": "pv"}, "spec": {"csi": source}}}
 
 
-def exceeds_32_bits(number: str) -> bool:
-    return not -(2**31) <= int(number) < 2**31
+def exceeds_32_bits(text: str) -> bool:
+    return bool(re.fullmatch(r"[+-]?\d+", text)) and not -(2**31) <= int(text) < 2**31
 
 
 AWS_VOLUME_ID = "pv.spec.awsElasticBlockStore.volumeID"
@@ -288,7 +288,7 @@ DIFFERENCES = [
                 "vsphereVolume": {"volumePath": "[ds] a.vmdk", "storagePolicyName": "gold"},
             },
         },
-        refused=False,
+        crashes=True,
     ),
 ]
 
@@ -300,9 +300,12 @@ def text_at(asked: Request, place: str) -> str | None:
     return value or None
 
 
-def is_meant(asked: Request, ours: Any) -> bool:
+def is_meant(asked: Request, ours: Any, theirs: Any) -> bool:
     return any(
-        difference.refused == (ours is Outcome.REFUSED) and difference.covers(text)
+        difference.covers(text)
+        and (theirs is Outcome.CRASHED) == difference.crashes
+        and (ours is Outcome.REFUSED) != difference.crashes
+        and theirs is not Outcome.REFUSED
         for difference in DIFFERENCES
         if (text := text_at(asked, difference.place)) is not None
     )
@@ -324,7 +327,7 @@ def test_same_answers(name: str, references: dict[str, Reference]) -> None:
     def compare(asked: Request) -> None:
         nonlocal compared, answered
         ours, theirs = our_answer(asked), references[case.program].answer(asked)
-        assert ours == theirs or is_meant(asked, ours)
+        assert ours == theirs or is_meant(asked, ours, theirs)
         compared += 1
         answered += ours == theirs and ours is not Outcome.REFUSED
 
@@ -333,14 +336,11 @@ def test_same_answers(name: str, references: dict[str, Reference]) -> None:
     assert answered >= case.examples / 10, "hardly anything but refusals was compared"
 
 
-def test_enough_is_asked() -> None:
-    assert sum(case.examples for case in CASES.values()) > 5_000
-
-
 @pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.why)
 def test_differences_are_still_there(
     difference: Difference, references: dict[str, Reference]
 ) -> None:
     ours = our_answer(difference.example)
-    assert ours != references["reference"].answer(difference.example)
-    assert is_meant(difference.example, ours)
+    theirs = references["reference"].answer(difference.example)
+    assert ours != theirs
+    assert is_meant(difference.example, ours, theirs)

@@ -6,8 +6,9 @@ run          one run's folder, and clearing away what killed runs left
 processes    children that die with the tests, and waiting for things to become so
 api          plain requests to an API server
 controlplane etcd, kube-apiserver, kube-controller-manager, kube-scheduler
-cloud        moto's EC2 server, and what it says of disks
-drivers      the CSI driver and its attacher, from ../csi
+cloud        moto's EC2 server (ec2_server), and what it says of disks
+volumes      volumes, claims and pods for tests
 nodes        light nodes, played as a kubelet would write them
-machine      the real node: containerd and kubelet
+machine      the real node: containerd, kubelet, and the one image (image) that its pods run
+drivers      the CSI driver and its attacher, from ../csi
 """

@@ -23,6 +23,7 @@ PATHS = {
     "CSIDriver": "apis/storage.k8s.io/v1/csidrivers",
     "CSINode": "apis/storage.k8s.io/v1/csinodes",
     "VolumeAttachment": "apis/storage.k8s.io/v1/volumeattachments",
+    "SelfSubjectRulesReview": "apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
     "ClusterRole": "apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
 }

@@ -11,7 +11,7 @@ from typing import Any
 
 import boto3
 
-from tests.real.ground.processes import Process, free_port
+from tests.real.ground.processes import Process, Stoppable, start_on_free_port
 
 REGION = "us-east-1"
 ZONE = "us-east-1a"
@@ -27,12 +27,12 @@ class Instance:
 
 
 def by_plugin(call: Mapping[str, Any]) -> bool:
-    """Whether the in-tree plugin made a call: it gives Kubernetes as its name."""
+    """Whether the in-tree plugin made a call, and EC2 did it: it gives Kubernetes as its name."""
     caller: str = call["caller"]
-    return caller.startswith("kubernetes/")
+    return caller.startswith("kubernetes/") and not call["refused"]
 
 
-class Cloud:
+class Cloud(Stoppable):
     credentials: Mapping[str, str] = {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -43,19 +43,12 @@ class Cloud:
     def __init__(self, folder: Path) -> None:
         self._calls = folder / "ec2.calls"
         self._calls.touch()
-        port = free_port()
-        self.url = f"http://127.0.0.1:{port}"
-        command = [
-            sys.executable,
-            "-m",
-            "tests.real.ground.ec2_server",
-            str(port),
-            str(self._calls),
-        ]
-        self._process = Process(
-            "ec2", command, folder, {"PYTHONPATH": str(Path(__file__).parents[3])}
+        server = [sys.executable, "-m", "tests.real.ground.ec2_server"]
+        env = {"PYTHONPATH": str(Path(__file__).parents[3])}
+        self._process, port = start_on_free_port(
+            lambda port: Process("ec2", [*server, str(port), str(self._calls)], folder, env)
         )
-        self._process.wait_until(lambda: self._process.listens(port))
+        self.url = f"http://127.0.0.1:{port}"
         self._ec2: Any = boto3.client(
             "ec2",
             region_name=REGION,
@@ -93,10 +86,10 @@ class Cloud:
         )["Instances"][0]
         return Instance(made["InstanceId"], made["PrivateDnsName"])
 
-    def disk(self, gibibytes: int = 1) -> str:
+    def disk(self) -> str:
         made = self._ec2.create_volume(
             AvailabilityZone=ZONE,
-            Size=gibibytes,
+            Size=1,
             TagSpecifications=[{"ResourceType": "volume", "Tags": TAGS}],
         )
         disk: str = made["VolumeId"]

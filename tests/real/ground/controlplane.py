@@ -5,10 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import trustme
 import yaml
@@ -16,11 +13,10 @@ import yaml
 from tests.real.ground import programs
 from tests.real.ground.api import Api, Object
 from tests.real.ground.cloud import Cloud
-from tests.real.ground.processes import Died, Process, free_port
+from tests.real.ground.processes import Process, Stoppable, free_port, start_on_free_port, wait_for
 
 ROLES = Path(__file__).parents[3] / "deploy" / "rbac"
 LOOPBACK = "127.0.0.1"
-IN_USE = "address already in use"
 ATTACHES = re.compile(
     "Caches are synced for attach detach|"
     '"Starting attach detach controller"(.|\n)*"Caches are synced"'
@@ -32,14 +28,13 @@ AUDIT = {
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
-        {"level": "None", "namespaces": ["kube-system"]},
         {"level": "Metadata", "userGroups": ["system:serviceaccounts:replant"]},
     ],
 }
 """What those with a role of ours ask is written down; nothing else is."""
 
 
-class ControlPlane:
+class ControlPlane(Stoppable):
     """etcd and kube-apiserver at once; the controller manager and the scheduler when asked."""
 
     api: Api
@@ -60,17 +55,6 @@ class ControlPlane:
         except BaseException:
             self.stop()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         """Take everything down, the last started first. Nothing here is worth a slow farewell."""
@@ -161,6 +145,8 @@ class ControlPlane:
         self._parts["kube-controller-manager"].wait_until(
             lambda: bool(ATTACHES.search(self.log("kube-controller-manager")[said:]))
         )
+        # Without it the API server takes no pods.
+        wait_for(lambda: self.api.find("ServiceAccount", "default", "default"), "the account")
 
     def start_scheduler(self, gates: Mapping[str, bool] | None = None) -> None:
         self.stop_part("kube-scheduler")
@@ -239,10 +225,10 @@ class ControlPlane:
             )
 
         def ready(port: int) -> bool:
-            self._server = f"https://{LOOPBACK}:{port}"
-            if hasattr(self, "api"):
-                self.api.close()
-            self.api = Api(self.kubeconfig())
+            server = f"https://{LOOPBACK}:{port}"
+            if server != self._server:
+                self._server = server
+                self.api = Api(self.kubeconfig())
             return self.api.ready()
 
         self._start("kube-apiserver", start, ready)
@@ -276,19 +262,7 @@ class ControlPlane:
         start: Callable[[int], Process],
         ready: Callable[[int], bool] = lambda _port: True,
     ) -> int:
-        """Start on a free port; if another process was quicker to take it, on another."""
-        port = free_port()
-        for attempts_left in (2, 1, 0):
-            process = self._parts[name] = start(port)
-            try:
-                process.wait_until(partial(process.listens, port))
-                process.wait_until(partial(ready, port))
-            except Died as death:
-                if IN_USE not in str(death) or not attempts_left:
-                    raise
-                port = free_port()
-            else:
-                break
+        self._parts[name], port = start_on_free_port(start, ready)
         return port
 
 

@@ -4,31 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.real.ground import programs
 from tests.real.ground.cloud import Cloud, Instance
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.machine import Machine
 from tests.real.ground.nodes import DRIVER
-from tests.real.ground.processes import Process
+from tests.real.ground.processes import Process, Stoppable
 
 
-class ControllerDriver:
+class ControllerDriver(Stoppable):
     """The driver's controller service, and an attacher that obeys VolumeAttachments with it."""
 
     def __init__(self, plane: ControlPlane, cloud: Cloud, folder: Path) -> None:
         folder.mkdir()
         recipe = programs.csi()
-        socket, self._calls = folder / "csi.sock", folder / "calls"
+        socket = folder / "csi.sock"
         self._driver = Process(
             "driver",
             [
                 str(recipe.program("driver")),
                 f"--endpoint=unix://{socket}",
                 f"--ec2={cloud.url}",
-                f"--calls={self._calls}",
             ],
             folder,
         )
@@ -43,23 +41,9 @@ class ControllerDriver:
             folder,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     def stop(self) -> None:
         self._attacher.kill()
         self._driver.kill()
-
-    def calls(self) -> list[dict[str, Any]]:
-        return read_calls(self._calls)
 
 
 class NodeDriver:
@@ -84,9 +68,5 @@ class NodeDriver:
         self.process.wait_until((folder / "csi.sock").exists)
 
     def calls(self) -> list[dict[str, Any]]:
-        return read_calls(self._calls)
-
-
-def read_calls(path: Path) -> list[dict[str, Any]]:
-    """What a driver was asked so far, oldest first."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        """What it was asked so far, oldest first."""
+        return [json.loads(line) for line in self._calls.read_text().splitlines()]

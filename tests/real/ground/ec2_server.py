@@ -9,8 +9,10 @@ from __future__ import annotations
 import io
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import IO, Any
 from urllib.parse import parse_qs
 
@@ -31,35 +33,42 @@ IN_USE = (
 
 
 class Ec2:
-    """Passes requests on, and writes down those that change a disk."""
+    """Passes requests on. Those that change a disk go one by one, and are written down."""
 
     def __init__(self, calls: IO[str]) -> None:
         self._moto: Any = DomainDispatcherApplication(create_backend_app)
         self._calls = calls
+        self._one_by_one = threading.Lock()
 
     def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         environ["wsgi.input"] = io.BytesIO(body)
         asked = {key: values[0] for key, values in parse_qs(body.decode()).items()}
-        refused = asked.get("Action") == "AttachVolume" and _attached(asked.get("VolumeId", ""))
         if asked.get("Action") in LISTED:
-            self._list(asked, environ.get("HTTP_USER_AGENT", ""), refused=refused)
-        answer = self._moto
-        if refused:
-            answer = Response(IN_USE.format(volume=asked["VolumeId"]), 400, mimetype="text/xml")
-        answered: Iterable[bytes] = answer(environ, start)
+            with self._one_by_one:
+                return self._change(asked, environ)(environ, start)
+        answered: Iterable[bytes] = self._moto(environ, start)
         return answered
 
-    def _list(self, asked: dict[str, str], caller: str, *, refused: bool) -> None:
+    def _change(self, asked: dict[str, str], environ: dict[str, Any]) -> Response:
+        if asked["Action"] == "AttachVolume" and _attached(asked.get("VolumeId", "")):
+            answer = Response(IN_USE.format(volume=asked["VolumeId"]), 400, mimetype="text/xml")
+        else:
+            answer = Response.from_app(self._moto, environ, buffered=True)
+        tags = {
+            asked[key]: asked.get(f"{key[:-3]}Value", "") for key in asked if key[-4:] == ".Key"
+        }
         call = {
             "time": time.time(),
             "action": asked["Action"],
             "volume": asked.get("VolumeId", ""),
+            "claim": tags.get("kubernetes.io/created-for/pvc/name", ""),
             "instance": asked.get("InstanceId", ""),
-            "caller": caller,
-            "refused": refused,
+            "caller": environ.get("HTTP_USER_AGENT", ""),
+            "refused": answer.status_code >= HTTPStatus.BAD_REQUEST,
         }
         self._calls.write(json.dumps(call) + "\n")
+        return answer
 
 
 def _attached(volume: str) -> bool:

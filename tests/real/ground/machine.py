@@ -16,14 +16,13 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import yaml
 
 from tests.real.ground import image, programs, run
-from tests.real.ground.controlplane import IN_USE, LOOPBACK, ControlPlane
-from tests.real.ground.processes import Died, Process, free_port
+from tests.real.ground.controlplane import LOOPBACK, ControlPlane
+from tests.real.ground.processes import IN_USE, Died, Process, Stoppable, free_port
 
 IMAGE = image.NAME
 PATIENCE = 120
@@ -81,7 +80,7 @@ class NameTaken(Exception):
     """The control plane has a node of that name."""
 
 
-class Machine:
+class Machine(Stoppable):
     """The real node, Ready. Its pods have to use the machine's network and IMAGE."""
 
     def __init__(
@@ -90,7 +89,6 @@ class Machine:
         folder: Path,
         name: str,
         gates: Mapping[str, bool] | None = None,
-        provider_id: str = "",
     ) -> None:
         """Take a folder that is not there yet, directly in the run's."""
         if plane.api.find("Node", name):
@@ -101,7 +99,6 @@ class Machine:
         """Kubelet's own: CSI drivers put their sockets in its plugins and plugins_registry."""
         self._plane = plane
         self._gates = dict(gates or {})
-        self._provider_id = provider_id
         self._cgroup = f"/{run.cgroup_name(folder.parent)}/{name}"
         self._parts: list[Process] = []
         """The namespaces first: with them, all the others end."""
@@ -113,17 +110,6 @@ class Machine:
         except BaseException:
             self.stop()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         """End everything on the node at once, as when its power fails."""
@@ -154,6 +140,7 @@ class Machine:
 
     def stop_kubelet(self) -> None:
         self._kubelet.stop()
+        self._parts.remove(self._kubelet)
 
     def start_kubelet(self) -> None:
         """Start it and wait until it says that the node is Ready."""
@@ -171,10 +158,6 @@ class Machine:
                 raise AssertionError(f"{late}; it says of the node: {why}") from None
             else:
                 break
-
-    def log(self, name: str = "kubelet") -> str:
-        """What a program on the node has written so far, over all its starts."""
-        return (self.folder / f"{name}.log").read_text(errors="replace")
 
     def _start_namespaces(self) -> None:
         unshare = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -240,7 +223,6 @@ class Machine:
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "featureGates": self._gates,
-            "providerID": self._provider_id,
             "address": LOOPBACK,
             "port": free_port(),
             "healthzPort": 0,
@@ -270,15 +252,6 @@ class Machine:
 
 class Inside(Process):
     """A process on the node. Our child is unshare or nsenter, which hands no signal on to it."""
-
-    def _end(self, how: signal.Signals, patience: float) -> None:
-        self._send(how)
-        try:
-            self._child.wait(patience)
-        except subprocess.TimeoutExpired:
-            self._send(signal.SIGKILL)
-            self._child.kill()
-            self._child.wait()
 
     def _send(self, how: signal.Signals) -> None:
         for pid in children(self.pid):

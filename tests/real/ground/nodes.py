@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from types import TracebackType
-from typing import Self
+
+import httpx
 
 from replant.gates.plugins import BASE_GATE, LIVES, migrated
 from replant.gates.versions import Version
 from replant.translate import api as translate
-from tests.real.ground.api import Api, Object
+from tests.real.ground.api import Api, Object, Refused
 from tests.real.ground.cloud import ZONE, Instance
+from tests.real.ground.processes import Stoppable
 
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 DRIVER = "ebs.csi.aws.com"
@@ -30,7 +31,7 @@ def unique_name(pv: Object, *, by_csi: bool) -> str:
     return f"kubernetes.io/aws-ebs/{pv['spec']['awsElasticBlockStore']['volumeID']}"
 
 
-class LightNode:
+class LightNode(Stoppable):
     """A node, with the part of a kubelet that volumes depend on."""
 
     def __init__(
@@ -52,20 +53,8 @@ class LightNode:
         self._register()
         self.restart(gates)
         self._stopped = threading.Event()
-        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._live, name=self.name, daemon=True)
         self._thread.start()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
 
     def stop(self) -> None:
         """The kubelet ends, and what it registered goes with it."""
@@ -73,8 +62,6 @@ class LightNode:
         self._thread.join()
         self._api.delete("CSINode", self.name)
         self._api.delete("Node", self.name)
-        if self._failure:
-            raise self._failure
 
     def restart(self, gates: Mapping[str, bool]) -> None:
         """The kubelet starts with these gates, and says so in its CSINode.
@@ -122,11 +109,12 @@ class LightNode:
         self._api.patch("CSINode", self.name, change)
 
     def _live(self) -> None:
-        try:
-            while not self._stopped.wait(PERIOD):
+        while not self._stopped.wait(PERIOD):
+            try:
                 self._sync()
-        except Exception as error:  # noqa: BLE001 - told when the node is stopped
-            self._failure = error
+            except (httpx.TransportError, Refused):
+                # A pod was gone before it was looked at, or the API server is busy: next time.
+                continue
 
     def _sync(self) -> None:
         """Report the volumes in use; run pods whose volumes are there; let deleted ones go."""

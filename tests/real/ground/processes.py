@@ -7,20 +7,44 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Self, TypeVar
 
 from tests.real.ground import run
 
 T = TypeVar("T")
 TAIL = 15
+PATIENCE = 10
+"""Seconds that a process has for ending by itself."""
+IN_USE = "address already in use"
 LISTENING = "0A"
 """As the kernel writes the state of a socket."""
 
 
 class Died(Exception):
     """A process ended that should be running."""
+
+
+class Stoppable(ABC):
+    """Something that runs, and stops when the block that it was made for is left."""
+
+    @abstractmethod
+    def stop(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
 
 
 class Process:
@@ -59,21 +83,26 @@ class Process:
             return False
         return not wanted.isdisjoint(files)
 
-    def stop(self, patience: float = 10) -> None:
+    def stop(self) -> None:
         """Ask it to end, then make it."""
-        self._end(signal.SIGTERM, patience)
+        self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        self._end(signal.SIGKILL, 10)
+        self._end(signal.SIGKILL)
 
-    def _end(self, how: signal.Signals, patience: float) -> None:
-        if self.running:
-            self._child.send_signal(how)
+    def _end(self, how: signal.Signals) -> None:
+        if not self.running:
+            return
+        self._send(how)
         try:
-            self._child.wait(patience)
+            self._child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
+            self._send(signal.SIGKILL)
             self._child.kill()
             self._child.wait()
+
+    def _send(self, how: signal.Signals) -> None:
+        self._child.send_signal(how)
 
     def wait_until(self, ready: Callable[[], bool], timeout: float = 60) -> None:
         """Wait until it is ready; if it dies first, say what it said last."""
@@ -111,6 +140,28 @@ def settled(look: Callable[[], T], quiet: float = 8, timeout: float = 90) -> T:
         if now != seen:
             seen, since = now, time.monotonic()
     return seen
+
+
+def start_on_free_port(
+    start: Callable[[int], Process], ready: Callable[[int], bool] = lambda _port: True
+) -> tuple[Process, int]:
+    """Start on a free port; if another process was quicker to take it, on another."""
+    attempts_left = 3
+    while True:
+        attempts_left -= 1
+        port = free_port()
+        process = start(port)
+        try:
+            process.wait_until(partial(process.listens, port))
+            process.wait_until(partial(ready, port))
+        except Died as death:
+            if IN_USE not in str(death).lower() or not attempts_left:
+                raise
+        except BaseException:
+            process.kill()
+            raise
+        else:
+            return process, port
 
 
 def free_port() -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -30,9 +31,15 @@ OLD = "1.24.17"
 NEW = "1.36.3"
 """A cluster of today."""
 
-CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet")
+KUBERNETES = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kubectl")
+APT = ("-o", "Dir::State::lists=WORK/lists", "-o", "Dir::Cache=WORK")
+"""The machine's own lists of packages stay as they are."""
 DEBIAN = ("containerd", "runc", "busybox-static")
 """Unpacked into the cache rather than installed: nothing of the machine's own is touched."""
+
+
+UNUSED = 30 * 24 * 3600
+"""Seconds after which what nobody uses is removed; another checkout may use what this does not."""
 
 
 class Unavailable(Exception):
@@ -46,12 +53,17 @@ class Recipe:
     name: str
     inputs: tuple[Path, ...]
     commands: tuple[tuple[str, ...], ...]
-    """Run in the folder of the first input; OUT stands for where the programs go."""
+    """Run in the folder of the first input, or in WORK, which is gone afterwards; OUT stands for
+    where the programs go."""
     programs: tuple[str, ...]
+    made_by: str = ""
+    """What else decides about the outcome: a compiler, a release."""
+    space: int = 2 * 10**9
+    """Bytes of disk that making it may take, caches of the compiler included."""
 
     @property
     def folder(self) -> Path:
-        digest = hashlib.sha256(repr((self.commands, go_version())).encode())
+        digest = hashlib.sha256(repr((self.commands, self.made_by)).encode())
         for path in self.inputs:
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
         return cache_folder() / f"{self.name}-{digest.hexdigest()[:12]}"
@@ -102,7 +114,9 @@ def kubernetes(version: str) -> Recipe:
         f"kubernetes-{version}",
         _module(REAL / "controlplane" / version),
         (_go_build("tool", stamp=stamp),),
-        (*CONTROL_PLANE, "kubectl"),
+        KUBERNETES,
+        go_version(),
+        needs.KUBERNETES_SPACE,
     )
 
 
@@ -112,6 +126,7 @@ def etcd() -> Recipe:
         _module(REAL / "etcd"),
         (_go_build("tool"), ("mv", "OUT/server", "OUT/etcd")),
         ("etcd",),
+        go_version(),
     )
 
 
@@ -121,14 +136,22 @@ def csi() -> Recipe:
         _module(REAL / "csi"),
         (_go_build("tool", "./..."),),
         ("driver", "attacher", "csi-sanity"),
+        go_version(),
     )
 
 
 def reference() -> Recipe:
     """The reference translator: as of today, and the last that knew rbd."""
-    build = _go_build(".")
-    with_rbd = ("go", "build", "-modfile=rbd.mod", "-tags=rbd", *build[2:-2], "OUT/rbd", ".")
-    return Recipe("reference", _module(REAL / "reference"), (build, with_rbd), ("reference", "rbd"))
+    return Recipe(
+        "reference",
+        _module(REAL / "reference"),
+        (
+            ("go", "build", "-o", "OUT/reference", "."),
+            ("go", "build", "-o", "OUT/rbd", "-modfile=rbd.mod", "-tags=rbd", "."),
+        ),
+        ("reference", "rbd"),
+        go_version(),
+    )
 
 
 def debian() -> Recipe:
@@ -136,22 +159,24 @@ def debian() -> Recipe:
         "debian",
         (),
         (
-            ("apt-get", "update", "-qq"),
+            ("mkdir", "-p", "WORK/lists/partial"),
+            ("apt-get", "update", "-qq", *APT),
             # runc's library may not be on the machine, nor be there in the version that it wants.
-            ("apt-get", "download", "-qq", *DEBIAN, "libseccomp2"),
+            ("apt-get", "download", "-qq", *APT, *DEBIAN, "libseccomp2"),
             ("sh", "-c", "for package in *.deb; do dpkg-deb -x $package tree; done"),
             # Where in the tree a program is depends on the release.
             ("sh", "-c", "cp -t OUT $(find tree -type f -path '*bin/*')"),
             ("sh", "-c", "cp -Lt OUT $(find tree -name libseccomp.so.2)"),
         ),
         ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "busybox", "libseccomp.so.2"),
+        f"{platform.machine()} {platform.freedesktop_os_release()}",
     )
 
 
 def recipes() -> tuple[Recipe, ...]:
     """All that is to be built here: what the user has given is not."""
-    own = () if given_version() not in {"", OLD} else (kubernetes(NEW),)
-    return (etcd(), reference(), csi(), debian(), kubernetes(OLD), *own)
+    own = [kubernetes(version) for version in (OLD, newest()) if not_given(version)]
+    return (etcd(), reference(), csi(), debian(), *own)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
@@ -182,24 +207,32 @@ def newest() -> str:
     return given_version() if given_version() not in {"", OLD} else NEW
 
 
+def not_given(version: str) -> list[str]:
+    """The programs of a version that the user has not given, so that they must be built."""
+    folder = given()
+    if folder is None or version != given_version():
+        return list(KUBERNETES)
+    lacking = [name for name in KUBERNETES if not (folder / name).exists()]
+    if lacking and version not in {OLD, NEW}:
+        raise Unavailable(
+            f"KUBEBUILDER_ASSETS has Kubernetes {version} but no {', '.join(lacking)}: put them "
+            f"there, or unset the variable to have {NEW} built."
+        )
+    return lacking
+
+
 def program(version: str, name: str) -> Path:
     """Where a program of that Kubernetes version is: given by the user, or built."""
     folder = given()
     if folder and (folder / name).exists() and (name == "etcd" or version == given_version()):
         return folder / name
-    if name == "etcd":
-        return etcd().program(name)
-    if version not in {OLD, NEW}:
-        raise Unavailable(
-            f"KUBEBUILDER_ASSETS has Kubernetes {version} but no {name}: put it there, or unset "
-            f"the variable to build {NEW}."
-        )
-    return kubernetes(version).program(name)
+    return (etcd() if name == "etcd" else kubernetes(version)).program(name)
 
 
 def ensure(recipe: Recipe, say: Callable[[str], None]) -> None:
     """Build what is not there yet. One build at a time, whoever asks."""
     if recipe.folder.exists():
+        os.utime(recipe.folder)
         return
     cache_folder().mkdir(parents=True, exist_ok=True)
     with _alone(cache_folder() / "lock"):
@@ -222,18 +255,20 @@ def _clear_half_built(say: Callable[[str], None]) -> None:
 
 
 def _build(recipe: Recipe, say: Callable[[str], None]) -> None:
-    if lack := needs.lack_of_space(cache_folder(), needs.BUILD_SPACE):
+    if lack := needs.lack_of_space(cache_folder(), recipe.space):
         raise Unavailable(lack)
     for old in cache_folder().glob(f"{recipe.name}-????????????"):
-        say(f"removing {old.name}: what it was made from has changed")
-        shutil.rmtree(old)
+        if time.time() - old.stat().st_mtime > UNUSED:
+            say(f"removing {old.name}: nobody has used it for a month")
+            shutil.rmtree(old)
     say(f"building {recipe.name}: {', '.join(recipe.programs)}")
     started = time.monotonic()
     work = Path(tempfile.mkdtemp(prefix="building-", dir=cache_folder()))
     out = work / "out"
     out.mkdir()
     for command in recipe.commands:
-        _run([part.replace("OUT", str(out)) for part in command], recipe, work)
+        places = (part.replace("OUT", str(out)).replace("WORK", str(work)) for part in command)
+        _run(list(places), recipe, work)
     if lost := [name for name in recipe.programs if not (out / name).exists()]:
         raise Unavailable(f"Building {recipe.name} gave no {', '.join(lost)}.")
     out.rename(recipe.folder)

@@ -15,7 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 MARK = "REPLANT_RUN"
@@ -23,13 +23,13 @@ MARK = "REPLANT_RUN"
 CGROUPS = Path("/sys/fs/cgroup")
 
 
-class NotOurs(Exception):
-    """Somebody else could write where we are about to."""
+class Unusable(Exception):
+    """The place for runs cannot be used; the message is one line that says why."""
 
 
 def runs_folder() -> Path:
     """Short, because the paths of unix sockets must be."""
-    return Path(tempfile.gettempdir()) / "replant-real"
+    return Path(tempfile.gettempdir()).resolve() / "replant-real"
 
 
 @contextmanager
@@ -38,12 +38,19 @@ def folder(say: Callable[[str], None]) -> Iterator[Path]:
     runs_folder().mkdir(mode=0o700, exist_ok=True)
     there = runs_folder().lstat()
     if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) != 0o700:
-        raise NotOurs(f"{runs_folder()} is not a folder of ours alone: see who made it, remove it.")
-    clear_leftovers(say)
+        raise Unusable(
+            f"{runs_folder()} is not a folder of ours alone: see who made it, remove it."
+        )
+    os.umask(0o077)  # keys and tokens are written
     mine = runs_folder() / str(os.getpid())
-    mine.mkdir(mode=0o700)
-    with (mine / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with ExitStack() as held:
+        # One at a time, so that nobody takes a run that is just beginning for a killed one.
+        with (runs_folder() / "lock").open("w") as door:
+            fcntl.flock(door, fcntl.LOCK_EX)
+            clear_leftovers(say)
+            mine.mkdir()
+            lock = held.enter_context((mine / "lock").open("w"))
+            fcntl.flock(lock, fcntl.LOCK_EX)
         try:
             yield mine
         finally:
@@ -51,7 +58,7 @@ def folder(say: Callable[[str], None]) -> Iterator[Path]:
 
 
 def clear_leftovers(say: Callable[[str], None]) -> None:
-    for left in sorted(runs_folder().iterdir()):
+    for left in sorted(path for path in runs_folder().iterdir() if path.is_dir()):
         if _is_dead(left):
             say(f"clearing what the killed run {left.name} left behind")
             clear(left)
@@ -59,12 +66,12 @@ def clear_leftovers(say: Callable[[str], None]) -> None:
 
 def _is_dead(left: Path) -> bool:
     try:
-        with (left / "lock").open("w") as lock:
+        with (left / "lock").open() as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
-        return left.is_dir()
+    except FileNotFoundError:
+        return True
     return True
 
 
@@ -73,6 +80,9 @@ def clear(run: Path) -> None:
     _end_processes(run)
     for mount in mounts_below(run):
         subprocess.run(["umount", "--lazy", mount], check=False, capture_output=True)
+    if still := mounts_below(run):
+        # Removing the folder would remove what lies behind the mount.
+        raise Unusable(f"{still[0]} is left of a killed run and cannot be unmounted: see why.")
     _remove_cgroups(cgroup_name(run))
     shutil.rmtree(run, ignore_errors=True)
 

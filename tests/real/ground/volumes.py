@@ -45,6 +45,11 @@ class Volume:
         return self.cloud.attached_to(self.disk)
 
 
+def attachment_state(attachment: Object) -> str:
+    """What a VolumeAttachment says of itself."""
+    return "attached" if attachment.get("status", {}).get("attached") else "waiting"
+
+
 def new_volume(
     api: Api, cloud: Cloud, name: str, namespace: str = "default", *, native: bool = False
 ) -> Volume:
@@ -58,6 +63,12 @@ def new_volume(
     # The attach/detach controller looks at a pod's claim once, and again only a minute later.
     wait_for(lambda: volume.claim["status"]["phase"] == "Bound", f"{name} to be bound")
     return volume
+
+
+def end_pod(api: Api, name: str) -> None:
+    """Delete a pod and wait until its node has let it go."""
+    api.delete("Pod", name, "default")
+    wait_for(lambda: not api.find("Pod", name, "default"), f"the pod {name} to go")
 
 
 def pv_object(name: str, disk: str, **spec: object) -> Object:
