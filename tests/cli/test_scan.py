@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import pytest
 from replant.cluster.live import collection
 from replant.cluster.ports import SCANNED
 from replant.inventory.checks.catalogue import TITLES
+from tests.cli.shell import replant
 from tests.cluster.api_server import World, serving, status
 from tests.cluster.conftest import kubeconfig
 from tests.inventory.clusters import (
@@ -25,17 +24,6 @@ from tests.inventory.clusters import (
     pv,
     storage_class,
 )
-
-REPLANT = Path(sys.executable).with_name("replant")
-
-
-def replant(*arguments: str, stdin: Any = b"") -> tuple[int, str, str]:
-    if not isinstance(stdin, bytes):
-        stdin = json.dumps(stdin).encode()
-    done = subprocess.run([REPLANT, *arguments], input=stdin, capture_output=True, check=False)
-    assert b"Traceback" not in done.stderr
-    assert b"should not have happened" not in done.stderr
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def dump(*objects: dict[str, Any]) -> dict[str, Any]:

@@ -118,6 +118,11 @@ _LIVES: dict[str, _Life] = {
 }
 
 
+def known_gates() -> tuple[str, ...]:
+    """All gates, whenever they were there."""
+    return tuple(_LIVES)
+
+
 def gates_at(version: Version) -> dict[str, GateSpec]:
     """The gates that exist at a version."""
     found = {gate: gate_at(gate, version) for gate in _LIVES}
