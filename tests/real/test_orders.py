@@ -24,7 +24,7 @@ from tests.real.ground.processes import settled
 from tests.real.ground.volumes import attachment_state, end_pod, new_volume, pod_object
 
 ON, OFF = {GATE: True}, {GATE: False}
-SAMPLES, PAUSE = 20, 0.05
+SAMPLES, PAUSE = 12, 0.05
 UNREGISTERED = {GATE: True, "InTreePluginAWSUnregister": True}
 
 
@@ -114,7 +114,7 @@ class Stage:
 
 def look(step: str, *stories: Story) -> None:
     """Wait until nothing changes any more, and write down what is seen."""
-    seen = settled(lambda: [story.seen() for story in stories], 5)
+    seen = settled(lambda: [story.seen() for story in stories], 4)
     if any(now["pod"] == "Pending" for now in seen):
         # A pod that waits may only have to wait for a detach, which takes some seconds.
         seen = settled(lambda: [story.seen() for story in stories], 15)

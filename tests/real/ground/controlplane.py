@@ -130,6 +130,9 @@ class ControlPlane(Stoppable):
             "--node-monitor-grace-period=24h",
             # A claim that is looked at too early waits for the next round; by default, 15 s.
             "--pvclaimbinder-sync-period=1s",
+            # The tests wait for it; nobody else is kept waiting by it.
+            "--kube-api-qps=500",
+            "--kube-api-burst=1000",
             f"--flex-volume-plugin-dir={self.folder / 'flexvolumes'}",
             *_gate_flags(gates or {}),
         ]
