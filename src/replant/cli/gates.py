@@ -32,13 +32,7 @@ def _gates(
     value: tuple[str, ...],
 ) -> dict[str, bool]:
     """Read Gate=true,Other=false, as components' own flags are written."""
-    given = {}
-    for setting in ",".join(value).split(",") if value else ():
-        gate, _, written = setting.strip().partition("=")
-        if written.lower() not in {"true", "false"} or not gate:
-            raise click.BadParameter(f"{setting!r} is not GATE=true or GATE=false")
-        given[gate] = written.lower() == "true"
-    return given
+    return dict(options.gate_settings(value))
 
 
 @click.command(epilog=EXAMPLES)

@@ -20,6 +20,7 @@ COMMANDS = {
     "scan": "Find everything that is still in the tree, and say what to do about it.",
     "explain": "Explain a finding, a plugin or an object.",
     "gates": "Show what feature gates do at a version, and what the next one changes.",
+    "route": "Tell who serves each operation on a volume, or that nobody can, and why.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -22,6 +23,15 @@ def version(ctx: click.Context, param: click.Parameter, value: str | None) -> An
         raise click.BadParameter(str(error)) from None
 
 
+def gate_settings(values: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
+    """Read Gate=true,Other=false, as components' own flags are written."""
+    for setting in ",".join(values).split(",") if values else ():
+        gate, _, written = setting.strip().partition("=")
+        if written.lower() not in {"true", "false"} or not gate:
+            raise click.BadParameter(f"{setting!r} is not GATE=true or GATE=false")
+        yield gate, written.lower() == "true"
+
+
 server_version = click.option(
     "--server-version", callback=version, metavar="VERSION",
     help="The cluster's version, where a dump does not say it.",
@@ -31,6 +41,10 @@ recursive = click.option(
 )  # fmt: skip
 kubeconfig = click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
 context = click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+probe_nodes = click.option(
+    "--probe-nodes", is_flag=True,
+    help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",
+)  # fmt: skip
 max_size = click.option(
     "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
     metavar="MIB", help="Refuse larger files.",

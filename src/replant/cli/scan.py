@@ -73,10 +73,7 @@ def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
     help="Judge for this version, such as 1.31; by default for the next minor.",
 )  # fmt: skip
 @options.server_version
-@click.option(
-    "--probe-nodes", is_flag=True,
-    help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",
-)  # fmt: skip
+@options.probe_nodes
 @click.option("-o", "--output", type=click.Choice(FORMATS), default="table", show_default=True)
 @click.option("--check", "only", multiple=True, callback=_ids, metavar="ID", help="Only these.")
 @click.option("--skip", multiple=True, callback=_ids, metavar="ID", help="All but these.")

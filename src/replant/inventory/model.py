@@ -160,11 +160,15 @@ class Inventory:
         """Whether all of these kinds were read."""
         return not any(kind in self.unknown for kind in kinds)
 
-    def migrated_on(self, node: str) -> frozenset[str]:
-        """The plugins that a node redirects to CSI: what it says, and what its gates say."""
+    def announced_by(self, node: str) -> frozenset[str]:
+        """The plugins that a node says it redirects to CSI."""
         csi_node = self.csi_nodes.get(node)
         said = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if csi_node else ""
-        return frozenset(filter(None, said.split(","))) | self._gates_redirect(node)
+        return frozenset(filter(None, said.split(",")))
+
+    def migrated_on(self, node: str) -> frozenset[str]:
+        """The plugins that a node redirects to CSI: what it says, and what its gates say."""
+        return self.announced_by(node) | self._gates_redirect(node)
 
     def _gates_redirect(self, node: str) -> frozenset[str]:
         gates, record = self.node_gates.get(node), self.nodes.get(node)
