@@ -34,6 +34,7 @@ GROUPS = {
     "CSINode": "storage.k8s.io",
     "CSIDriver": "storage.k8s.io",
     "VolumeAttachment": "storage.k8s.io",
+    "PodDisruptionBudget": "policy",
 }
 """The API group that each kind of ours comes from: others may use the same word."""
 

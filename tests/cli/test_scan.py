@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replant.cluster.live import collection
-from replant.cluster.ports import SCANNED
+from replant.cluster.ports import POD_DISRUPTION_BUDGETS, SCANNED
 from replant.inventory.checks.catalogue import TITLES
 from tests.cli.shell import replant
 from tests.cluster.api_server import World, serving, status
@@ -148,10 +148,14 @@ def test_what_may_not_be_read_is_a_finding(world: tuple[World, str], tmp_path: P
     served, server = world
     del served.documents["/apis/storage.k8s.io/v1/csinodes"]
     served.faults["/api/v1/nodes"] = status(403, "nodes is forbidden", "Forbidden")
+    budgets = collection(POD_DISRUPTION_BUDGETS)
+    served.faults[budgets] = status(403, "poddisruptionbudgets is forbidden", "Forbidden")
     code, out, _ = replant("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
     found = {(it["id"], it["object"]["name"]) for it in json.loads(out)["findings"]}
     assert code == 2
-    assert found == {("RP001", "CSINode"), ("RP002", "Node")}
+    assert found == {
+        ("RP001", "CSINode"), ("RP002", "Node"), ("RP002", "PodDisruptionBudget"),
+    }  # fmt: skip
 
 
 def test_a_namespace_is_asked_for_by_its_path(world: tuple[World, str], tmp_path: Path) -> None:

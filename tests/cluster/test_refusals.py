@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from replant.cluster.ports import PODS, STORAGE_CLASSES
+from replant.cluster.live import PAGE_SIZE
+from replant.cluster.ports import POD_DISRUPTION_BUDGETS, PODS, STORAGE_CLASSES
 from replant.errors import Final, Forbidden, NotServed, ReplantError
 from tests.cluster.api_server import Fault, plain, status
 from tests.cluster.conftest import Cluster
@@ -61,6 +62,30 @@ def test_a_kind_of_a_group_is_called_by_both(cluster: Cluster) -> None:
     expected = "does not serve storageclasses.storage.k8s.io at /apis/storage.k8s.io/v1/storagec"
     with pytest.raises(NotServed, match=expected):
         cluster.read(names(STORAGE_CLASSES))
+
+
+@pytest.mark.parametrize("namespace", ["", "shop"])
+def test_an_older_server_is_asked_for_its_older_version(cluster: Cluster, namespace: str) -> None:
+    within = f"namespaces/{namespace}/" if namespace else ""
+    older = f"/apis/policy/v1beta1/{within}poddisruptionbudgets"
+    many = [f"budget-{number}" for number in range(PAGE_SIZE + 1)]
+    cluster.world.serve(older, "PodDisruptionBudgetList", many)
+    assert cluster.read(names(POD_DISRUPTION_BUDGETS, namespace)) == many
+    newer = older.replace("v1beta1", "v1")
+    assert [asked.path for asked in cluster.world.asked] == [newer, older, older]
+
+
+def test_a_newer_server_is_not_asked_for_the_older_version(cluster: Cluster) -> None:
+    cluster.world.serve("/apis/policy/v1/poddisruptionbudgets", "PodDisruptionBudgetList", ["web"])
+    assert cluster.read(names(POD_DISRUPTION_BUDGETS)) == ["web"]
+    assert len(cluster.world.asked) == 1
+
+
+def test_a_server_that_has_neither_version(cluster: Cluster) -> None:
+    expected = "does not serve poddisruptionbudgets.policy at /apis/policy/v1beta1/poddisruptionb"
+    with pytest.raises(NotServed, match=expected):
+        cluster.read(names(POD_DISRUPTION_BUDGETS))
+    assert len(cluster.world.asked) == 2
 
 
 def test_a_server_s_novel_is_shortened(cluster: Cluster) -> None:

@@ -66,20 +66,35 @@ def pod(name: str = "web-0", namespace: str = "shop", *, claim: str = "", **spec
     return obj("Pod", name, namespace, metadata=metadata, spec=spec, status=status)
 
 
+CONTROLLER = "kube-controller-manager"
+
+
+def component(*flags: str, component: str = CONTROLLER, on: str = "a") -> Object:
+    """A replica of a component of the control plane, on that node, with these flags."""
+    container = {"name": "c", "command": [component, *flags]}
+    metadata = {"labels": {"component": component, "tier": "control-plane"}}
+    return pod(
+        f"{component}-{on}", "kube-system", metadata=metadata, containers=[container], nodeName=on
+    )
+
+
 def controller(gates: str) -> Object:
     """The controller-manager's pod, with these gates."""
-    container = {"name": "c", "command": ["kube-controller-manager", f"--feature-gates={gates}"]}
-    labels = {"component": "kube-controller-manager"}
-    return pod(
-        "kube-controller-manager-a", "kube-system", metadata={"labels": labels},
-        containers=[container],
-    )  # fmt: skip
+    return component(f"--feature-gates={gates}")
 
 
-def node(name: str = "n1", *, zone: str = "us-east-1a", attached: Iterable[str] = ()) -> Object:
+def node(
+    name: str = "n1", *, zone: str = "us-east-1a", attached: Iterable[str] = (), **fields: Any
+) -> Object:
     labels = {"topology.kubernetes.io/zone": zone} if zone else {}
     status = {"volumesAttached": [{"name": it, "devicePath": ""} for it in attached]}
-    return obj("Node", name, metadata={"labels": labels}, status=status)
+    status |= fields.pop("status", {})
+    return obj("Node", name, metadata={"labels": labels | fields.pop("labels", {})},
+               status=status, **fields)  # fmt: skip
+
+
+def budget(name: str = "web", namespace: str = "shop", **fields: Any) -> Object:
+    return obj("PodDisruptionBudget", name, namespace, **fields)
 
 
 def csi_node(name: str = "n1", *drivers: str, migrated: str = "") -> Object:

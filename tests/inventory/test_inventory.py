@@ -19,7 +19,9 @@ from replant.manifests.sources import Source
 from tests.inventory.clusters import (
     AWS,
     EBS,
+    budget,
     claim_ref,
+    component,
     driver,
     found,
     inventory_of,
@@ -234,6 +236,32 @@ def test_a_list_that_begins_again_is_counted_once() -> None:
     assert complaints == []
     inventory = builder.finish(server=None, unknown={})
     assert [it.name for it in inventory.volumes] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("given", "kept_in"),
+    [
+        (pv(), "volumes"),
+        (pvc(), "claims"),
+        (pod(claim="data"), "pods"),
+        (component(), "control_plane"),
+        (node(), "nodes"),
+        (budget(), "budgets"),
+    ],
+)
+def test_what_is_read_again_is_kept_once(given: dict[str, Any], kept_in: str) -> None:
+    builder, reader, problems, notes = read(json.dumps(given))
+    builder.forget(given["kind"])
+    reader.read(Source("dump", json.dumps(given).encode()))
+    assert (problems, notes) == ([], [])
+    assert len(getattr(builder.finish(server=None, unknown={}), kept_in)) == 1
+
+
+def test_labels_that_are_none_make_a_pod_unusable_where_they_are_needed() -> None:
+    odd = {"labels": {"app": 1}}
+    builder, _, problems, _ = read(json.dumps(pod("a", claim="data", metadata=odd)))
+    assert "is passed over: Expected `str`, got `int`" in problems[0]
+    assert builder.finish(server=None, unknown={}).pods == []
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"])

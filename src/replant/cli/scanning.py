@@ -113,7 +113,7 @@ class Scanning:
                 await collector.collect(namespace=self._namespace)
             inventory = self._finish(builder, server, collector.unknown)
             if self._namespace:
-                inventory.gates = await collector.control_plane_gates()
+                inventory.control_plane = await collector.control_plane()
             if self._probe_nodes:
                 inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
         # Not returned: at its end asyncio.run makes a text of its task, the result included.

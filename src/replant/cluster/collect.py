@@ -11,6 +11,7 @@ import msgspec
 from replant.cluster.ports import PODS, SCANNED, Reader, Resource
 from replant.errors import Final, Forbidden, NotServed, ReplantError
 from replant.inventory.build import Builder
+from replant.inventory.controlplane import ControlPlanePod
 from replant.inventory.records import TYPES
 
 Complain = Callable[[object], None]
@@ -82,12 +83,12 @@ class Collector:
         except* ReplantError as errors:
             raise _first(errors) from None
 
-    async def control_plane_gates(self) -> dict[str, dict[str, bool]]:
-        """The gates of the control plane's components, whichever namespace is scanned."""
+    async def control_plane(self) -> list[ControlPlanePod]:
+        """The control plane's components, whichever namespace is scanned."""
         builder = Builder()
         beside = Collector(self._reader, builder, complain=self._complain, progress=_nothing)
         await beside.collect(namespace=CONTROL_PLANE, resources=(PODS,))
-        return builder.finish(server=None, unknown={}).gates
+        return builder.finish(server=None, unknown={}).control_plane
 
     async def probe_nodes(self, nodes: Sequence[str]) -> dict[str, dict[str, bool]]:
         """The gates of the kubelets of these nodes, as far as they answer."""

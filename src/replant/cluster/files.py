@@ -27,7 +27,7 @@ _PROGRESS_EVERY = 5_000
 _VERSIONS = frozenset({"v1", "v1beta1", "v1beta2", "v1alpha1", "v2alpha1"})
 """In all of these the fields that an inventory needs are the same."""
 
-_USUAL = frozenset({"v1", "apps/v1", "batch/v1", "storage.k8s.io/v1"})
+_USUAL = frozenset({"v1", "apps/v1", "batch/v1", "policy/v1", "storage.k8s.io/v1"})
 
 OTHER = "other"
 """Under this name all objects are counted that hold no volumes, or are none."""

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -79,7 +80,7 @@ class LiveReader:
 
     async def list_pages(self, resource: Resource, *, namespace: str = "") -> AsyncIterator[Page]:
         """The pages of one list; see Reader."""
-        question = Question(collection(resource, namespace), "list", _name(resource), _SCAN_ROLE)
+        question = _listing(resource, namespace)
         token = ""
         restarts = 0
         while True:
@@ -92,6 +93,10 @@ class LiveReader:
                         "before its last page could be read; try when the cluster is less busy"
                     )
                 token = ""
+                continue
+            if answer.status == HTTPStatus.NOT_FOUND and resource.older:
+                resource = replace(resource, version=resource.older, older="")
+                question, token = _listing(resource, namespace), ""
                 continue
             if answer.status == HTTPStatus.NOT_FOUND:
                 raise NotServed(
@@ -157,8 +162,9 @@ def collection(resource: Resource, namespace: str = "") -> str:
     return f"{base}/{resource.version}{within}/{resource.plural}"
 
 
-def _name(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+def _listing(resource: Resource, namespace: str) -> Question:
+    name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+    return Question(collection(resource, namespace), "list", name, _SCAN_ROLE)
 
 
 def _page_of(token: str) -> dict[str, str]:

@@ -19,6 +19,8 @@ class Resource:
     group: str = ""
     version: str = "v1"
     namespaced: bool = False
+    older: str = ""
+    """The version with the same fields that a server has which does not serve the other yet."""
 
 
 PERSISTENT_VOLUMES = Resource("PersistentVolume", "persistentvolumes")
@@ -40,6 +42,9 @@ NODES = Resource("Node", "nodes")
 CSI_NODES = Resource("CSINode", "csinodes", "storage.k8s.io")
 CSI_DRIVERS = Resource("CSIDriver", "csidrivers", "storage.k8s.io")
 VOLUME_ATTACHMENTS = Resource("VolumeAttachment", "volumeattachments", "storage.k8s.io")
+POD_DISRUPTION_BUDGETS = Resource(
+    "PodDisruptionBudget", "poddisruptionbudgets", "policy", namespaced=True, older="v1beta1"
+)
 
 SCANNED = (
     PERSISTENT_VOLUMES,
@@ -57,6 +62,7 @@ SCANNED = (
     CSI_NODES,
     CSI_DRIVERS,
     VOLUME_ATTACHMENTS,
+    POD_DISRUPTION_BUDGETS,
 )
 """All that a scan reads, each list once."""
 

@@ -6,34 +6,34 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from msgspec import Raw
 from msgspec.json import Decoder
 from msgspec.structs import astuple
 
 from replant.gates.versions import Version
 from replant.inventory import records
+from replant.inventory.controlplane import control_plane_pod
 from replant.inventory.findings import ObjectRef, ReadCount
-from replant.inventory.model import Inventory, PodUse, volume_of
+from replant.inventory.model import READY, Inventory, PodUse, volume_of
 from replant.inventory.selectors import Selector
 
 _FINISHED = ("Succeeded", "Failed")
-_COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
-_GATES_FLAG = re.compile(r"--feature-gates[= ](\S+)")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
 
 _KEPT_IN = {
     "PersistentVolume": ("volumes",),
     "PersistentVolumeClaim": ("claims",),
     "StorageClass": ("classes",),
-    "Pod": ("pods", "gates"),
+    "Pod": ("pods", "control_plane"),
     "StatefulSet": ("stateful_sets",),
     "Node": ("nodes",),
     "CSINode": ("csi_nodes",),
     "CSIDriver": ("drivers",),
     "VolumeAttachment": ("attachments",),
+    "PodDisruptionBudget": ("budgets",),
 }
 """Where an inventory keeps what it has of a kind; templates of all kinds are kept together."""
 
-_CONTAINERS = Decoder(list[records.Container] | None)
 _STATUSES = Decoder(list[records.ContainerStatus] | None)
 
 _NO_SOURCE = len(records.PodVolume.__struct_fields__) - 1
@@ -55,6 +55,7 @@ class Builder:
             "CSINode": self._csi_node,
             "CSIDriver": self._driver,
             "VolumeAttachment": self._attachment,
+            "PodDisruptionBudget": self._budget,
         }
 
     def counts(self, kind: str) -> ReadCount:
@@ -122,6 +123,10 @@ class Builder:
         self._inventory.classes.append(record)
 
     def _node(self, kind: str, record: records.Node) -> None:  # noqa: ARG002
+        status = record.status
+        if status and status.conditions:
+            # The others say nothing that concerns volumes, and there are many nodes.
+            status.conditions = [it for it in status.conditions if it.type == READY]
         self._inventory.nodes[record.metadata.name] = record
 
     def _csi_node(self, kind: str, record: records.CSINode) -> None:  # noqa: ARG002
@@ -133,11 +138,14 @@ class Builder:
     def _attachment(self, kind: str, record: records.VolumeAttachment) -> None:  # noqa: ARG002
         self._inventory.attachments.append(record)
 
+    def _budget(self, kind: str, record: records.PodDisruptionBudget) -> None:  # noqa: ARG002
+        self._inventory.budgets.append(record)
+
     def _pod(self, kind: str, record: records.Pod) -> None:
         metadata = record.metadata
-        if metadata.labels and metadata.labels.get("component") in _COMPONENTS:
-            gates = _gates(_CONTAINERS.decode(record.spec.containers) or [])
-            self._inventory.gates.setdefault(metadata.labels["component"], {}).update(gates)
+        component = control_plane_pod(record)
+        if component:
+            self._inventory.control_plane.append(component)
         spec = record.spec
         claims, inline = _uses(spec, metadata.name)
         finished = record.status is not None and record.status.phase in _FINISHED
@@ -152,6 +160,7 @@ class Builder:
                     inline=inline,
                     fs_group=_has_group(spec),
                     waiting=_waiting(record.status),
+                    label_text=_checked(metadata.labels),
                 )
             )
 
@@ -217,16 +226,10 @@ def _top(owner: ObjectRef, references: list[records.OwnerReference] | None) -> O
     return owner
 
 
-def _gates(containers: list[records.Container]) -> dict[str, bool]:
-    found: dict[str, bool] = {}
-    for container in containers:
-        line = " ".join([*(container.command or ()), *(container.args or ())])
-        for flag in _GATES_FLAG.findall(line):
-            for pair in flag.split(","):
-                name, _, value = pair.partition("=")
-                if value.lower() in ("true", "false"):
-                    found[name] = value.lower() == "true"
-    return found
+def _checked(labels: Raw) -> bytes:
+    """Labels as they are written, out of their page; msgspec's error where they are none."""
+    records.labels_of(labels)
+    return bytes(labels)
 
 
 def _narrow_to_namespace(inventory: Inventory, namespace: str) -> None:
@@ -237,6 +240,7 @@ def _narrow_to_namespace(inventory: Inventory, namespace: str) -> None:
     inventory.stateful_sets = [
         it for it in inventory.stateful_sets if it.metadata.namespace == namespace
     ]
+    inventory.budgets = [it for it in inventory.budgets if it.metadata.namespace == namespace]
     _keep_attachments(inventory)
 
 

@@ -13,13 +13,23 @@ import msgspec
 from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
 from replant.inventory import records
+from replant.inventory.controlplane import ControlPlanePod, merged_gates
 from replant.inventory.findings import ObjectRef, ReadCount
 from replant.inventory.quantities import amount
+from replant.inventory.selectors import Selector
 from replant.translate import driver_of, plugin_of
 from replant.translate.manifest import WITHOUT_DRIVER
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 """The annotation with which a kubelet says what it redirects to CSI."""
+
+READY = "Ready"
+"""The condition with which a node says that it takes pods."""
+
+_CONTROL_PLANE_ROLES = (
+    "node-role.kubernetes.io/control-plane",
+    "node-role.kubernetes.io/master",
+)
 
 ClaimKey = tuple[str, str]
 """Namespace and name."""
@@ -40,6 +50,8 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
     claim: ClaimKey | None
     """The claim that it is bound to, or kept for."""
     capacity: int
+    deletes: bool
+    """Whether its disk is to be deleted with its claim."""
 
     @property
     def name(self) -> str:
@@ -102,6 +114,13 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
     fs_group: bool
     waiting: str
     """Why its containers wait, where they do."""
+    label_text: bytes = b"{}"
+    """A pod's labels, as they were read: built up they are more than twice as large."""
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """A pod's labels; those of a template are not kept."""
+        return records.labels_of(self.label_text)
 
 
 @dataclass
@@ -109,8 +128,8 @@ class Inventory:
     """All that was read, joined. What was not read is unknown, not absent."""
 
     server: Version | None = None
-    gates: dict[str, dict[str, bool]] = field(default_factory=dict)
-    """The gates given to each component, where its flags are visible."""
+    control_plane: list[ControlPlanePod] = field(default_factory=list)
+    """The replicas of each component, where they run as pods."""
     node_gates: dict[str, dict[str, bool]] = field(default_factory=dict)
     """The gates of each kubelet that was asked."""
     volumes: list[Volume] = field(default_factory=list)
@@ -124,9 +143,15 @@ class Inventory:
     drivers: dict[str, str] = field(default_factory=dict)
     """The CSI drivers that are installed, and their fsGroupPolicy."""
     attachments: list[records.VolumeAttachment] = field(default_factory=list)
+    budgets: list[records.PodDisruptionBudget] = field(default_factory=list)
     read: dict[str, ReadCount] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     """The kinds that were not read, and why."""
+
+    @property
+    def gates(self) -> dict[str, dict[str, bool]]:
+        """The gates given to each component, where its flags are visible."""
+        return merged_gates(self.control_plane)
 
     @cached_property
     def in_tree(self) -> list[Volume]:
@@ -152,6 +177,26 @@ class Inventory:
         """Classes by their name."""
         return {storage_class.metadata.name: storage_class for storage_class in self.classes}
 
+    @cached_property
+    def _budgets_by_namespace(
+        self,
+    ) -> dict[str, list[tuple[Selector, records.PodDisruptionBudget]]]:
+        found = defaultdict(list)
+        for budget in self.budgets:
+            selector = budget.spec.selector
+            if selector is not None:
+                meant = Selector.of(selector), budget
+                found[budget.metadata.namespace or ""].append(meant)
+        return found
+
+    def budgets_of(self, pod: PodUse) -> list[records.PodDisruptionBudget]:
+        """The budgets that have a say when a pod is to be evicted."""
+        budgets = self._budgets_by_namespace.get(pod.owner.namespace)
+        if not budgets:
+            return []
+        labels = pod.labels
+        return [budget for selector, budget in budgets if selector.matches(labels)]
+
     def users(self, volume: Volume) -> list[PodUse]:
         """The pods that mount a volume through its claim."""
         return self.pods_by_claim.get(volume.claim, []) if volume.claim else []
@@ -171,15 +216,41 @@ class Inventory:
         return self.announced_by(node) | self._gates_redirect(node)
 
     def _gates_redirect(self, node: str) -> frozenset[str]:
-        gates, record = self.node_gates.get(node), self.nodes.get(node)
-        info = record.status.nodeInfo if record and record.status else None
-        if gates is None or info is None or not info.kubeletVersion:
-            return frozenset()
-        try:
-            version = Version.parse(info.kubeletVersion)
-        except ValueError:
+        gates = self.node_gates.get(node)
+        version = self.kubelet_version(node) if gates is not None else None
+        if version is None:
             return frozenset()
         return frozenset(plugin for plugin in LIVES if migrated(plugin, version, gates))
+
+    def kubelet_version(self, node: str) -> Version | None:
+        """The version of a node's kubelet, where the node says it."""
+        status = self._status(node)
+        said = status.nodeInfo.kubeletVersion if status and status.nodeInfo else None
+        try:
+            return Version.parse(said) if said else None
+        except ValueError:
+            return None
+
+    def ready(self, node: str) -> bool:
+        """Whether a node is known to be ready; one that was not heard of lately is not."""
+        status = self._status(node)
+        conditions = (status.conditions if status else None) or ()
+        return any(it.type == READY and it.status == "True" for it in conditions)
+
+    def cordoned(self, node: str) -> bool:
+        """Whether a node takes no new pods, because somebody said so."""
+        record = self.nodes.get(node)
+        return bool(record and record.spec and record.spec.unschedulable)
+
+    def is_control_plane(self, node: str) -> bool:
+        """Whether a node has the role of the control plane, by its new name or its old one."""
+        record = self.nodes.get(node)
+        labels = (record.metadata.labels if record else None) or {}
+        return any(role in labels for role in _CONTROL_PLANE_ROLES)
+
+    def _status(self, node: str) -> records.NodeStatus | None:
+        record = self.nodes.get(node)
+        return record.status if record else None
 
     def drivers_on(self, node: str) -> frozenset[str]:
         """The CSI drivers that are registered on a node."""
@@ -214,6 +285,7 @@ def volume_of(record: records.PersistentVolume) -> Volume:
         ),
         claim=_claim(spec.get("claimRef")),
         capacity=amount(capacity.get("storage") if isinstance(capacity, dict) else None),
+        deletes=spec.get("persistentVolumeReclaimPolicy") == "Delete",
     )
 
 

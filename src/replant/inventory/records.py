@@ -10,8 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Raw, Struct, field
+from msgspec.json import Decoder
 
 Strings = dict[str, str]
+
+_LABELS = Decoder(Strings | None)
+
+
+def labels_of(text: Raw | bytes) -> Strings:
+    """Labels that were left as they are written; msgspec's error where they are none."""
+    return _LABELS.decode(text) or {}
 
 
 class OwnerReference(Struct, gc=False):
@@ -185,11 +193,12 @@ class PodStatus(Struct, gc=False):
 
 
 class PodMetadata(Struct, gc=False):
-    """A pod's labels and annotations are many and not needed, but for the component's."""
+    """What tells pods apart, and what selects them."""
 
     name: str = ""
     namespace: str | None = None
-    labels: Strings | None = None
+    labels: Raw = Raw(b"{}")
+    """Wanted of pods that use volumes or are the control plane's, so left as they are written."""
     ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
 
@@ -242,9 +251,10 @@ class Workload(Record, gc=False, kw_only=True):
 
 
 class NodeSpec(Struct, gc=False):
-    """Where a node lives."""
+    """Where a node lives, and whether it takes new pods."""
 
     providerID: str | None = None  # noqa: N815
+    unschedulable: bool | None = None
 
 
 class VolumeAttached(Struct, gc=False):
@@ -259,10 +269,19 @@ class NodeInfo(Struct, gc=False):
     kubeletVersion: str | None = None  # noqa: N815
 
 
-class NodeStatus(Struct, gc=False):
-    """What is attached to a node, and which kubelet runs there."""
+class NodeCondition(Struct, gc=False):
+    """A condition of a node, without its reason and message, which nobody asks for."""
 
+    type: str = ""
+    status: str = ""
+
+
+class NodeStatus(Struct, gc=False):
+    """How a node does, what is attached to it, and which kubelet runs there."""
+
+    conditions: list[NodeCondition] | None = None
     volumesAttached: list[VolumeAttached] | None = None  # noqa: N815
+    volumesInUse: list[str] | None = None  # noqa: N815
     nodeInfo: NodeInfo | None = None  # noqa: N815
 
 
@@ -340,6 +359,45 @@ class VolumeAttachment(Record, gc=False, kw_only=True):
     status: AttachmentStatus | None = None
 
 
+class LabelRequirement(Struct, gc=False):
+    """One of a selector's expressions."""
+
+    key: str = ""
+    operator: str = ""
+    values: list[str] | None = None
+
+
+class LabelSelector(Struct, gc=False):
+    """Which objects are meant, by their labels."""
+
+    matchLabels: Strings | None = None  # noqa: N815
+    matchExpressions: list[LabelRequirement] | None = None  # noqa: N815
+
+
+class BudgetSpec(Struct, gc=False):
+    """Which pods a budget protects, and how many of them may be missing."""
+
+    selector: LabelSelector | None = None
+    minAvailable: int | str | None = None  # noqa: N815
+    maxUnavailable: int | str | None = None  # noqa: N815
+
+
+class BudgetStatus(Struct, gc=False):
+    """How many pods may be evicted now, and what that was reckoned from."""
+
+    disruptionsAllowed: int = 0  # noqa: N815
+    currentHealthy: int = 0  # noqa: N815
+    desiredHealthy: int = 0  # noqa: N815
+    expectedPods: int = 0  # noqa: N815
+
+
+class PodDisruptionBudget(Record, gc=False, kw_only=True):
+    """What keeps pods from being evicted."""
+
+    spec: BudgetSpec = field(default_factory=BudgetSpec)
+    status: BudgetStatus | None = None
+
+
 TYPES: dict[str, type[Struct]] = {
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
@@ -356,5 +414,6 @@ TYPES: dict[str, type[Struct]] = {
     "CSINode": CSINode,
     "CSIDriver": CSIDriver,
     "VolumeAttachment": VolumeAttachment,
+    "PodDisruptionBudget": PodDisruptionBudget,
 }
 """How each kind that an inventory needs is read."""

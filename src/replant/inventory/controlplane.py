@@ -1,0 +1,79 @@
+"""The control plane, where it runs as pods: what its components are told by their flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from replant.inventory import records
+
+COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+
+_LABEL = "component"
+_LABEL_TEXT = f'"{_LABEL}"'.encode()
+_GATES = "feature-gates"
+_LISTS = ("enable-admission-plugins", "disable-admission-plugins")
+"""Given twice, these add up; of the others the last counts."""
+
+_FLAGS = (_GATES, "cloud-provider", "cloud-config", "external-cloud-volume-plugin", *_LISTS)
+_FLAG = re.compile(rf"--({'|'.join(_FLAGS)})(?:=|\s+)([^\s\"']+|\"[^\"]+\"|'[^']+')")
+
+_CONTAINERS = Decoder(list[records.Container] | None)
+
+
+class ControlPlanePod(Struct, frozen=True, gc=False):
+    """One replica of a component of the control plane."""
+
+    component: str
+    """Such as kube-controller-manager."""
+    name: str
+    """The pod's."""
+    node: str
+    gates: dict[str, bool]
+    """The feature gates that it is given."""
+    flags: dict[str, str]
+    """Of its other flags those that decide about volumes, such as cloud-provider, undashed."""
+
+
+def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
+    """What a component is told, if the pod is one."""
+    metadata = pod.metadata
+    # Most pods have no such label, and there are many: they are not to be built up for this.
+    if _LABEL_TEXT not in bytes(metadata.labels):
+        return None
+    component = records.labels_of(metadata.labels).get(_LABEL)
+    if component not in COMPONENTS:
+        return None
+    gates: dict[str, bool] = {}
+    flags: dict[str, str] = {}
+    for flag, value in _flags(_CONTAINERS.decode(pod.spec.containers) or ()):
+        if flag == _GATES:
+            gates |= _parsed(value)
+        elif flag in _LISTS and flag in flags:
+            flags[flag] += f",{value}"
+        else:
+            flags[flag] = value
+    return ControlPlanePod(component, metadata.name, pod.spec.nodeName or "", gates, flags)
+
+
+def merged_gates(pods: Iterable[ControlPlanePod]) -> dict[str, dict[str, bool]]:
+    """The gates given to each component; where its replicas differ, those of the last one."""
+    found: dict[str, dict[str, bool]] = {}
+    for pod in pods:
+        found.setdefault(pod.component, {}).update(pod.gates)
+    return found
+
+
+def _flags(containers: Iterable[records.Container]) -> Iterable[tuple[str, str]]:
+    for container in containers:
+        line = " ".join([*(container.command or ()), *(container.args or ())])
+        for flag, value in _FLAG.findall(line):
+            yield flag, value.strip("\"'")
+
+
+def _parsed(gates: str) -> dict[str, bool]:
+    pairs = (pair.partition("=") for pair in gates.split(","))
+    return {name: on.lower() == "true" for name, _, on in pairs if on.lower() in ("true", "false")}
