@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from replant.errors import TranslationError, shown
-from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER
+from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER, Phase
 from replant.inventory.checks.affinity import Nodes
 from replant.inventory.checks.view import View, without_driver
 from replant.inventory.findings import Finding, Severity
@@ -48,7 +48,8 @@ def findings(view: View) -> Iterator[Finding]:
         yield Finding("RP101", _urgency(view, volume.plugin), volume.ref, told[volume.plugin])
         yield from _translation(volume, pv, nodes)
         yield from _beta_keys(volume, pv["spec"])
-        yield from _annotations(view, volume, pv["spec"])
+        yield from _annotations(view, volume)
+        yield from _made_by_hand(view, volume)
         yield from _file_system(view, volume, pv["spec"])
         yield _native(volume)
 
@@ -199,12 +200,11 @@ def _affinity_keys(spec: Object) -> set[str]:
         return set()
 
 
-def _annotations(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
+def _annotations(view: View, volume: Volume) -> Iterator[Finding]:
     assert volume.plugin is not None  # noqa: S101 - only in-tree volumes come here
     provisioned_by = volume.annotations.get(PROVISIONED_BY)
     migrated_to = volume.annotations.get(MIGRATED_TO)
     migrated = view.migrated_now(volume.plugin)
-    deletes = spec.get("persistentVolumeReclaimPolicy") == "Delete"
     annotate = f"kubectl annotate pv {quote(volume.name)} --overwrite "
     # An external provisioner has a name of its own and every right to the volume.
     theirs = provisioned_by is not None and not provisioned_by.startswith("kubernetes.io/")
@@ -240,15 +240,29 @@ def _annotations(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
             f"It has {MIGRATED_TO}, but the controllers do not redirect {volume.plugin}.",
             "See whether kube-controller-manager runs with the gates that you think it has.",
         )
-    if provisioned_by is None and deletes and (migrated or view.migrated_then(volume.plugin)):
-        yield Finding(
-            "RP111",
-            Severity.WARNING,
-            volume.ref,
-            f"Without {PROVISIONED_BY} it is never handed to the driver: its disk may outlive it.",
-            f"To keep the disk: kubectl patch pv {quote(volume.name)} -p '{_RETAIN}'\n"
-            f"To have it deleted with the volume: {annotate}{PROVISIONED_BY}={volume.plugin}",
-        )
+
+
+def _made_by_hand(view: View, volume: Volume) -> Iterator[Finding]:
+    assert volume.plugin is not None  # noqa: S101 - only in-tree volumes come here
+    if not volume.deletes or PROVISIONED_BY in volume.annotations:
+        return
+    name, plugin = quote(volume.name), volume.plugin
+    soon = view.migrated_now(plugin) or view.migrated_then(plugin)
+    off = view.server is not None and view.phase(plugin, view.server) >= Phase.PLUGIN_OFF
+    yield Finding(
+        "RP111",
+        Severity.WARNING if soon else Severity.INFO,
+        volume.ref,
+        f"Without {PROVISIONED_BY} it is never handed to the driver: "
+        + (
+            f"nobody deletes its disk, as {plugin} is off or gone."
+            if off
+            else f"only {plugin} deletes its disk, and once that is off or gone nobody does."
+        ),
+        f"To keep the disk: kubectl patch pv {name} -p '{_RETAIN}'\n"
+        "To have the driver delete it with its claim: "
+        f"kubectl annotate pv {name} {PROVISIONED_BY}={plugin}",
+    )
 
 
 def _file_system(view: View, volume: Volume, spec: Object) -> Iterator[Finding]:
