@@ -8,6 +8,7 @@
     └── Final                the same call will fail again
         ├── TranslationError an object that has no equivalent on the other side
         ├── InputError       a file or document that cannot be read, parsed or accepted
+        ├── Refused          what is asked for cannot be done, or must not be
         ├── Forbidden        the cluster's answer was: you may not
         └── NotServed        the cluster does not know this kind
 
@@ -58,6 +59,10 @@ class InputError(Final):
     def __str__(self) -> str:
         where = self.source if self.document is None else f"{self.source}, document {self.document}"
         return printable(f"{where}: {self.reason}")
+
+
+class Refused(Final):
+    """What is asked for cannot be done, or must not be."""
 
 
 class Unreachable(Retryable):

@@ -26,15 +26,6 @@ COMPONENTS = ("kube-controller-manager", "kube-scheduler", "kubelet")
 FLAVOURS = ("shipped", "review")
 
 
-def _gates(
-    ctx: click.Context,  # noqa: ARG001
-    param: click.Parameter,  # noqa: ARG001
-    value: tuple[str, ...],
-) -> dict[str, bool]:
-    """Read Gate=true,Other=false, as components' own flags are written."""
-    return dict(options.gate_settings(value))
-
-
 @click.command(epilog=EXAMPLES)
 @click.option(
     "--version",
@@ -49,7 +40,7 @@ def _gates(
     "--gate",
     "given",
     multiple=True,
-    callback=_gates,
+    callback=options.gates,
     metavar="GATE=true|false,…",
     help="What the component is started with; the rest are defaults.",
 )

@@ -21,6 +21,8 @@ COMMANDS = {
     "explain": "Explain a finding, a plugin or an object.",
     "gates": "Show what feature gates do at a version, and what the next one changes.",
     "route": "Tell who serves each operation on a volume, or that nobody can, and why.",
+    "plan": "Plan a switch: preflight, steps in the only safe order, undo and proof.",
+    "verify": "Prove that a plan or an order loses no volume, or tell how it does.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""

@@ -32,6 +32,15 @@ def gate_settings(values: tuple[str, ...]) -> Iterator[tuple[str, bool]]:
         yield gate, written.lower() == "true"
 
 
+def gates(
+    ctx: click.Context,  # noqa: ARG001
+    param: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> dict[str, bool]:
+    """Read an option's values as gates."""
+    return dict(gate_settings(values))
+
+
 server_version = click.option(
     "--server-version", callback=version, metavar="VERSION",
     help="The cluster's version, where a dump does not say it.",

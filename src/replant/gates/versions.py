@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 _WRITTEN = re.compile(r"v?(\d+)\.(\d+)\+?(?:\.(\d+))?(?:[-+].*)?")
 
+_LATER_THAN_ANY = 999
+
 
 class Version(NamedTuple):
     """A version to be compared; a minor alone stands for its first patch."""
@@ -32,6 +34,11 @@ class Version(NamedTuple):
     def first_patch(self) -> Version:
         """The first release of this minor."""
         return Version(self.major, self.minor)
+
+    @property
+    def newest_patch(self) -> Version:
+        """The last release of this minor, whichever that is: later than any that we know."""
+        return Version(self.major, self.minor, _LATER_THAN_ANY)
 
     @property
     def of_minor(self) -> str:

@@ -101,12 +101,15 @@ class PersistentVolumeClaim(Struct, gc=False):
 
 
 class StorageClass(Record, gc=False, kw_only=True):
-    """A class, with all that its translation needs."""
+    """A class, with all that it takes to translate it and to make it again."""
 
     provisioner: str = ""
     parameters: Strings | None = None
     allowedTopologies: list[dict[str, Any]] | None = None  # noqa: N815
     reclaimPolicy: str | None = None  # noqa: N815
+    mountOptions: list[str] | None = None  # noqa: N815
+    volumeBindingMode: str | None = None  # noqa: N815
+    allowVolumeExpansion: bool | None = None  # noqa: N815
 
 
 class ClaimReference(Struct, gc=False):

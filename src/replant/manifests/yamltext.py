@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import yaml
 
@@ -53,6 +53,8 @@ _FLOAT_WRITTEN = re.compile(
     r"|\.[0-9](?:[0-9_]*[0-9])?(?:[eE][-+]?[0-9]+)?\Z|[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z"
 )
 
+
+_Noted = TypeVar("_Noted")
 
 _TAGS = "tag:yaml.org,2002:"
 _TEXT_TAG = f"{_TAGS}str"
@@ -161,6 +163,20 @@ def split(text: str) -> Iterator[tuple[str, str]]:
 
 def load(text: str, before: str = "") -> Any:
     """One document, built up; ValueError says why it cannot be."""
+    return _load(text, before, lambda _node: None)[0]
+
+
+def load_with_lines(text: str) -> tuple[Any, dict[Path, int]]:
+    """One document, and the line on which each of its values stands; ValueError as for ``load``."""
+    value, lines = _load(text, "", _lines)
+    return value, lines or {}
+
+
+Path = tuple[str | int, ...]
+"""The keys and places that lead to a value."""
+
+
+def _load(text: str, before: str, note: Callable[[yaml.Node], _Noted]) -> tuple[Any, _Noted | None]:
     if len(text) > MAX_DOCUMENT_MIB * 2**20:
         raise ValueError(f"is larger than {MAX_DOCUMENT_MIB} MiB; as JSON it may be larger")
     if _DIRECTIVE.search(before):
@@ -171,16 +187,29 @@ def load(text: str, before: str = "") -> Any:
         try:
             node = loader.get_single_node()
             if node is None:
-                return None
+                return None, None
             if "&" in text and "*" in text:
                 _refuse_bomb(node)
-            return loader.construct_document(node)
+            return loader.construct_document(node), note(node)
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
         raise ValueError(_explained(error)) from error
     except (yaml.YAMLError, ValueError, TypeError, LookupError) as error:
         raise ValueError(str(error)) from error
+
+
+def _lines(root: yaml.Node) -> dict[Path, int]:
+    found: dict[Path, int] = {}
+    ahead: list[tuple[Path, yaml.Node, yaml.Node]] = [((), root, root)]
+    while ahead:
+        path, at, node = ahead.pop()
+        found[path] = at.start_mark.line + 1
+        if isinstance(node, yaml.MappingNode):
+            ahead += [((*path, key.value), key, value) for key, value in node.value]
+        elif isinstance(node, yaml.SequenceNode):
+            ahead += [((*path, number), it, it) for number, it in enumerate(node.value)]
+    return found
 
 
 def dump(value: Any) -> str:

@@ -8,7 +8,7 @@ from shlex import quote
 from replant.errors import shown
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, Severity
-from replant.inventory.model import Volume
+from replant.inventory.model import Inventory, Volume
 from replant.translate.portworx import SECRET_NAME, SECRET_NAMESPACE, Portworx
 
 _BEFORE_THE_START = ("ContainerCreating", "PodInitializing")
@@ -20,7 +20,7 @@ _PVC_NAMESPACE = "${pvc.namespace}"
 def findings(view: View) -> Iterator[Finding]:
     """All that can be said of tokens; nothing where Portworx has no security."""
     volumes = [volume for volume in view.inventory.in_tree if volume.plugin == Portworx.name]
-    if not _is_secured(view, volumes):
+    if not secured(view.inventory):
         return
     for volume in volumes:
         missing = [key for key in (SECRET_NAME, SECRET_NAMESPACE) if key not in volume.annotations]
@@ -46,27 +46,33 @@ def findings(view: View) -> Iterator[Finding]:
                 )
 
 
-def _is_secured(view: View, volumes: list[Volume]) -> bool:
-    classes = (
-        it.parameters or {} for it in view.inventory.classes if it.provisioner == Portworx.name
-    )
+def secured(inventory: Inventory) -> bool:
+    """Whether Portworx has security on, as far as its classes and volumes tell."""
+    classes = (it.parameters or {} for it in inventory.classes if it.provisioner == Portworx.name)
     return any(SECRET_NAME in it for it in classes) or any(
-        SECRET_NAME in volume.annotations for volume in volumes
+        SECRET_NAME in volume.annotations
+        for volume in inventory.in_tree
+        if volume.plugin == Portworx.name
     )
+
+
+def secret_annotations(inventory: Inventory, volume: Volume) -> dict[str, str]:
+    """What a volume must say of its secret; empty where neither it nor its class tells."""
+    class_name = volume.as_object()["spec"].get("storageClassName")
+    storage_class = inventory.class_by_name.get(str(class_name or ""))
+    said = (storage_class.parameters if storage_class else None) or {}
+    found = {
+        key: volume.annotations.get(key) or said.get(key, "")
+        for key in (SECRET_NAME, SECRET_NAMESPACE)
+    }
+    if found[SECRET_NAMESPACE] == _PVC_NAMESPACE and volume.claim:
+        found[SECRET_NAMESPACE] = volume.claim[0]
+    return {key: "" if "${" in value else value for key, value in found.items()}
 
 
 def _patch(view: View, volume: Volume) -> str:
-    """The command that adds the annotations, with what the volume's class says of the secret."""
-    class_name = volume.as_object()["spec"].get("storageClassName")
-    storage_class = view.inventory.class_by_name.get(str(class_name or ""))
-    said = (storage_class.parameters if storage_class else None) or {}
-    name = volume.annotations.get(SECRET_NAME) or said.get(SECRET_NAME, "SECRET")
-    namespace = volume.annotations.get(SECRET_NAMESPACE) or said.get(SECRET_NAMESPACE, "NAMESPACE")
-    if namespace == _PVC_NAMESPACE and volume.claim:
-        namespace = volume.claim[0]
-    name = "SECRET" if "${" in name else name
-    namespace = "NAMESPACE" if "${" in namespace else namespace
-    return (
-        f"kubectl annotate pv {quote(volume.name)} --overwrite "
-        f"{SECRET_NAME}={quote(name)} {SECRET_NAMESPACE}={quote(namespace)}"
-    )
+    """The command that adds the annotations, with what is known of the secret."""
+    known = secret_annotations(view.inventory, volume)
+    blanks = {SECRET_NAME: "SECRET", SECRET_NAMESPACE: "NAMESPACE"}
+    pairs = (f"{key}={quote(value or blanks[key])}" for key, value in known.items())
+    return f"kubectl annotate pv {quote(volume.name)} --overwrite {' '.join(pairs)}"

@@ -1,0 +1,161 @@
+"""``replant plan``: what to do, in which order, checked and proved before it is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from replant.cli import options
+from replant.cli.reporting import FAILED, Report
+from replant.errors import ReplantError
+
+if TYPE_CHECKING:
+    from replant.plan.model import Plan
+
+BLOCKERS = 3
+FORMATS = ("table", "yaml", "json", "mermaid")
+PLATFORMS = ("generic", "kubeadm", "openshift", "gardener", "hooks", "observe")
+METHODS = ("in-place", "replace")
+
+EXAMPLES = """\b
+Examples:
+  # What switching aws-ebs takes, as this cluster is
+  replant plan enable --plugin aws-ebs
+\b
+  # From a dump, as a file to review, to prove again and to carry out
+  replant plan enable -f dump.json --server-version 1.24.17 -o yaml > plan.yaml
+  replant verify plan.yaml
+\b
+  # The way back from a plan that was stopped behind a step
+  replant plan undo plan.yaml --done switch-control-plane
+"""
+
+
+@click.group(epilog=EXAMPLES)
+def command() -> None:
+    """Plan a switch: preflight, steps in the only safe order, an undo for each, and the proof.
+
+    Nothing is changed. Exit codes: 0 the plan can be carried out, 3 it has blockers, 1 there is
+    no plan.
+    """
+
+
+def _plugins(
+    ctx: click.Context,  # noqa: ARG001
+    param: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> tuple[str, ...]:
+    from replant.translate import plugins
+
+    known = {name.removeprefix("kubernetes.io/"): name for name in plugins()}
+    chosen = []
+    for value in dict.fromkeys(part for given in values for part in given.split(",")):
+        name = known.get(value.strip().removeprefix("kubernetes.io/"))
+        if name is None:
+            raise click.BadParameter(f"no driver takes over from {value!r}; of {', '.join(known)}")
+        chosen.append(name)
+    return tuple(chosen)
+
+
+_SHARED = [
+    click.option(
+        "--plugin", "plugins", multiple=True, callback=_plugins, metavar="PLUGIN",
+        help="Such as aws-ebs; by default all that the cluster uses.",
+    ),
+    click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0],
+                 show_default=True, help="Who switches gates there, and which controllers it has."),
+    click.option("--adc", type=click.Choice(("upstream", "node-driven")), default=None,
+                 help="The attach/detach controller; by default the platform's."),
+    click.option(
+        "--control-plane-gates", "controller_gates", multiple=True, metavar="GATE=true|false,…",
+        callback=options.gates, help="What kube-controller-manager is given, where it hides that.",
+    ),
+    click.option("--nodes", "method", type=click.Choice(METHODS), default=METHODS[0],
+                 show_default=True, help="Switch kubelets, or replace machines."),
+    click.option("--max-unavailable", type=click.IntRange(min=1), default=1, show_default=True,
+                 metavar="NODES", help="So many nodes are cordoned at a time."),
+    click.option("-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
+                 help="Plan from files instead of a cluster."),
+    options.recursive, options.kubeconfig, options.context, options.server_version,
+    options.probe_nodes,
+    click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0]),
+    options.max_size, options.verbose,
+]  # fmt: skip
+
+
+def _register(goal: str, summary: str) -> None:
+    @click.pass_context
+    def planned(ctx: click.Context, /, **given: Any) -> None:
+        ctx.exit(_plan(goal, **given))
+
+    planned.__doc__ = summary
+    for option in reversed(_SHARED):
+        planned = option(planned)
+    command.command(goal)(planned)
+
+
+_register("enable", "Redirect volumes to their CSI drivers.")
+_register("disable", "Go back to the in-tree plugins: nodes first, the control plane last.")
+_register("complete", "Take the in-tree plugins away, once every node is migrated.")
+
+
+@command.command("undo")
+@click.argument("path", metavar="PLAN.yaml|-")
+@click.option("--done", required=True, metavar="STEP", help="The last step that was begun.")
+@click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0])
+@options.max_size
+def undo(path: str, done: str, output: str, max_size: int) -> None:
+    """Plan the way back from a plan that was carried out up to a step."""
+    from replant.cli.documents import Document
+    from replant.plan.undo import undo_plan
+
+    plan = undo_plan(Document.read(path, max_size).plan(), done)
+    click.echo(rendered(plan, output), nl=False)
+
+
+def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
+    from replant.cli.bulk import collector_off
+    from replant.cli.scanning import Scanning
+    from replant.plan.compose import Choices
+    from replant.plan.make import Wanted, make_plan
+    from replant.plan.model import Goal, NodeMethod
+    from replant.routing import AttachController
+
+    report = Report(verbose=verbose)
+    choices = Choices(NodeMethod(given.pop("method")), given.pop("max_unavailable"))
+    adc = given.pop("adc")
+    wanted = Wanted(
+        goal=Goal(goal),
+        plugins=given.pop("plugins"),
+        platform=given.pop("platform"),
+        attach_controller=AttachController(adc) if adc else None,
+        controller_gates=given.pop("controller_gates") or None,
+        choices=choices,
+    )
+    try:
+        with collector_off():
+            plan = make_plan(wanted, Scanning(report, **given).inventory())
+    except ReplantError as error:
+        report.problem(error)
+        return FAILED
+    if report.failed:
+        report.finish("No plan is made from what could be read only in part.")
+        return FAILED
+    click.echo(rendered(plan, output), nl=False)
+    safe = plan.proof is not None and plan.proof.safe
+    return 0 if safe and not plan.blockers else BLOCKERS
+
+
+def rendered(plan: Plan, output: str) -> str:
+    """A plan in one of the formats."""
+    import msgspec
+
+    from replant.manifests import yamltext
+    from replant.report import plans
+
+    if output == "json":
+        return msgspec.json.format(msgspec.json.encode(plan)).decode() + "\n"
+    if output == "yaml":
+        return yamltext.dump(msgspec.to_builtins(plan))
+    return plans.mermaid(plan) if output == "mermaid" else plans.text(plan)

@@ -1,0 +1,282 @@
+"""The steps of a plan, in the only order that is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from replant.errors import Refused
+from replant.gates.history import gate_at
+from replant.gates.plugins import LIVES, migrated
+from replant.gates.versions import Version
+from replant.plan.classes import class_changes
+from replant.plan.cloudflags import flag_changes
+from replant.plan.courses import CONTROLLER, told
+from replant.plan.model import (
+    AnnotateVolumes,
+    Component,
+    GivenGates,
+    Goal,
+    NodeChange,
+    NodeMethod,
+    ReplaceClasses,
+    RollNodes,
+    Step,
+    SwitchControlPlane,
+)
+from replant.plan.secrets import missing_secrets
+from replant.plan.situation import SCHEDULER, Situation, changed
+from replant.routing import Process
+
+_COMPLETE_UNTIL = Version(1, 21)
+"""Up to here the gate that takes a plugin away is its Complete gate."""
+
+_WHY = {
+    CONTROLLER: "It provisions, attaches, detaches, expands and deletes.",
+    SCHEDULER: "It counts volumes against the limits of nodes, and must count as the "
+    "controllers attach.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What a person may choose about a plan."""
+
+    method: NodeMethod = NodeMethod.IN_PLACE
+    max_unavailable: int = 1
+
+
+def steps(goal: Goal, situation: Situation, choices: Choices) -> tuple[Step, ...]:
+    """The steps to a goal, each after the one before it; Refused says why there are none."""
+    found = list(_STEPS[goal](situation, choices))
+    return tuple(
+        _after(step, found[number - 1].id if number else None) for number, step in enumerate(found)
+    )
+
+
+def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
+    gates = {}
+    for plugin in situation.plugins:
+        _refuse_unmigratable(plugin, situation.server, "the control plane")
+        for group in situation.groups:
+            _refuse_unmigratable(plugin, Version.parse(group.version), f"nodes {group.name}")
+        if not situation.controller.migrates(plugin):
+            gates[LIVES[plugin].migration_gate] = True
+    new = situation.empty
+    if new:
+        gates |= _off_gates(situation)
+    if secrets := missing_secrets(situation):
+        yield AnnotateVolumes(
+            id="annotate-volumes",
+            title=f"Name the secret of {_count(len(secrets), 'volume')}",
+            why="With security on, the driver finds the token for a volume only where the volume "
+            "names its secret.",
+            done_when="Every volume has the annotations.",
+            undo="The annotations that were not there before are taken away.",
+            volumes=secrets,
+        )
+    if gates:
+        yield _switch(
+            situation, "switch-control-plane", gates, (CONTROLLER, SCHEDULER),
+            "Redirecting starts with the controllers: they ask each node, and go on serving nodes "
+            "that are not switched yet.",
+        )  # fmt: skip
+    yield from _roll(situation, choices, on=True, drain=not new)
+
+
+def _disable(situation: Situation, choices: Choices) -> Iterator[Step]:
+    register, off = {}, {}
+    for plugin in situation.plugins:
+        for version in (situation.server, *(Version.parse(it.version) for it in situation.groups)):
+            _refuse_unreturnable(plugin, version)
+        if situation.controller.complete(plugin) or not situation.controller.registered(plugin):
+            register[off_gate(plugin, situation.server)] = False
+        if situation.controller.migrates(plugin):
+            off[LIVES[plugin].migration_gate] = False
+    if register:
+        yield _switch(
+            situation, "register-plugins", register, (CONTROLLER,),
+            "Nodes that go back need the in-tree plugin, so the controllers get it back first.",
+        )  # fmt: skip
+    yield from _roll(situation, choices, on=False, drain=not situation.empty)
+    if off:
+        yield _switch(
+            situation, "switch-control-plane", off, (CONTROLLER, SCHEDULER),
+            "The controllers go last: until then they serve nodes of both kinds.",
+        )  # fmt: skip
+
+
+def _complete(situation: Situation, choices: Choices) -> Iterator[Step]:  # noqa: ARG001
+    gates = {}
+    for plugin in situation.plugins:
+        if not situation.controller.migrates(plugin):
+            raise Refused(
+                f"{plugin} is not redirected by the controllers: there is nothing to complete. "
+                "Plan and apply enable first."
+            )
+    gates = _off_gates(situation)
+    others = tuple(flag_changes(situation))
+    if gates or others:
+        step = _switch(
+            situation, "complete-control-plane", gates, (CONTROLLER,) if gates else (),
+            "Every node is migrated: the in-tree plugin, and what it needed, is kept for nobody.",
+        )  # fmt: skip
+        yield _with_flags(step, others)
+    if classes := class_changes(situation):
+        yield ReplaceClasses(
+            id="replace-classes",
+            title=f"Make {_count(len(classes), 'StorageClass', 'es')} again with the driver as "
+            "provisioner",
+            why="A class cannot be changed, and the name of its in-tree provisioner is the last "
+            "that refers to the plugin. Volumes and claims keep the class by its name.",
+            done_when="Each class has the driver as provisioner; a durable backup of the old one "
+            "was written before it was deleted.",
+            undo="The class is deleted and the backup is made again.",
+            classes=classes,
+        )
+
+
+_STEPS = {Goal.ENABLE: _enable, Goal.DISABLE: _disable, Goal.COMPLETE: _complete}
+
+
+def off_gate(plugin: str, version: Version) -> str:
+    """The gate that takes the in-tree plugin away, as that version has it."""
+    complete, unregister = LIVES[plugin].off_gates
+    return complete if version < _COMPLETE_UNTIL else unregister
+
+
+def _off_gates(situation: Situation) -> dict[str, bool]:
+    gates = {it: off_gate(it, situation.server) for it in situation.plugins}
+    return {
+        gate: True
+        for plugin, gate in gates.items()
+        if gate_at(gate, situation.server) and not situation.controller.complete(plugin)
+    }
+
+
+def _switch(
+    situation: Situation,
+    step_id: str,
+    gates: dict[str, bool],
+    names: Iterable[str],
+    why: str,
+) -> SwitchControlPlane:
+    components = []
+    for name in names:
+        process = situation.controller
+        if name != CONTROLLER:
+            process = Process(situation.server, situation.inventory.gates.get(name, {}))
+        change, before = changed(process, dict(gates))
+        components.append(Component(name=name, why=_WHY[name], gates=change, before=before))
+    everyone = " and ".join(names)
+    return SwitchControlPlane(
+        id=step_id,
+        title=f"Give {everyone} {told(dict(gates))}" if gates else "Take flags away",
+        why=why,
+        done_when="Every replica runs with the new flags, and none with the old ones is left that "
+        "could become leader.",
+        undo="Every replica gets the flags back that it had.",
+        components=tuple(components),
+    )
+
+
+def _with_flags(step: SwitchControlPlane, others: tuple[Component, ...]) -> SwitchControlPlane:
+    mine = {it.name: it for it in step.components}
+    for other in others:
+        known = mine.get(other.name)
+        mine[other.name] = (
+            replace(known, remove_flags=other.remove_flags, why=f"{known.why} {other.why}")
+            if known
+            else other
+        )
+    return replace(step, components=tuple(mine.values()))
+
+
+def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> Iterator[RollNodes]:
+    changes = []
+    for group in situation.groups:
+        process = Process(Version.parse(group.version), _kept(group.gates))
+        gates: GivenGates = {
+            LIVES[plugin].migration_gate: on
+            for plugin in situation.plugins
+            if process.migrates(plugin) != on
+        }
+        if gates:
+            change, before = changed(process, gates)
+            changes.append(NodeChange(group=group.name, gates=change, before=before))
+    if not changes:
+        return
+    number = sum(
+        len(group.nodes) for group in situation.groups for it in changes if it.group == group.name
+    )
+    what = " or ".join(dict.fromkeys(told(it.gates) for it in changes))
+    yield RollNodes(
+        id="roll-nodes",
+        title=f"Give the kubelets of {_count(number, 'node')} {what}",
+        why="A kubelet that is switched calls the same disk by another name: what it has mounted "
+        "must be gone before, or the controllers detach it under its pod."
+        if drain
+        else "There is no volume that a kubelet could have mounted, so none is drained.",
+        done_when="Every node's CSINode "
+        + ("lists the plugins and their drivers" if on else "lists the plugins no more")
+        + ", and the node takes pods again.",
+        undo="Node by node, in the same way, with the gates that its kubelet had.",
+        changes=tuple(changes),
+        method=choices.method,
+        drain=drain,
+        max_unavailable=choices.max_unavailable,
+        each_node=each_node(choices.method, drain=drain),
+    )
+
+
+def each_node(method: NodeMethod, *, drain: bool) -> tuple[str, ...]:
+    """What is done for each node, in this order."""
+    switch = (
+        "switch the kubelet"
+        if method is NodeMethod.IN_PLACE
+        else "replace the machine by one with the new kubelet"
+    )
+    wait = "wait for the annotation and the drivers in its CSINode"
+    if not drain:
+        return switch, wait
+    empty = "wait until no volume of the plugins is attached or in use there, in the cloud too"
+    return "cordon", "drain", empty, switch, wait, "uncordon"
+
+
+def _refuse_unmigratable(plugin: str, version: Version, where: str) -> None:
+    gate = LIVES[plugin].migration_gate
+    if gate_at(gate, version) is None and not migrated(plugin, version):
+        raise Refused(
+            f"{plugin} cannot be redirected at {version.of_minor} ({where}): {gate} is not there. "
+            "Plan it at a version that has it; replant gates shows which."
+        )
+
+
+def _refuse_unreturnable(plugin: str, version: Version) -> None:
+    life = LIVES[plugin]
+    spec = gate_at(life.migration_gate, version)
+    if version >= life.removed:
+        raise Refused(
+            f"{plugin} cannot go back to the tree at {version.of_minor}: its in-tree code left "
+            f"with {life.removed.of_minor}."
+        )
+    if spec is None and migrated(plugin, version):
+        raise Refused(f"{plugin} cannot go back at {version.of_minor}: its gate is gone.")
+    if spec and spec.locked:
+        raise Refused(
+            f"{plugin} cannot go back at {version.of_minor}: {life.migration_gate} is locked on."
+        )
+
+
+def _kept(gates: GivenGates) -> dict[str, bool]:
+    return {gate: on for gate, on in gates.items() if on is not None}
+
+
+def _count(number: int, noun: str, plural: str = "s") -> str:
+    return f"{number:,} {noun}{plural if number != 1 else ''}"
+
+
+def _after(step: Step, before: str | None) -> Step:
+    return replace(step, after=(before,) if before else ())

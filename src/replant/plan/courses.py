@@ -1,0 +1,115 @@
+"""A plan as courses to be proved: one for each plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from replant.gates.plugins import BASE_GATE, LIVES
+from replant.gates.versions import Version
+from replant.plan.model import GivenGates, Plan, Proof, RollNodes, SwitchControlPlane
+from replant.proof import Course, NodeGroup, NodesMove, SwitchMove, verify_all
+from replant.proof.course import Move
+from replant.routing import AttachController, Process
+from replant.translate import driver_of
+
+CONTROLLER = "kube-controller-manager"
+
+
+def courses(plan: Plan) -> Iterator[Course]:
+    """What the plan does to the volumes of each plugin."""
+    for plugin in plan.plugins:
+        driver = driver_of(plugin)
+        gates = plugin_gates(plugin)
+        controller = _process(plan.control_plane.version, plan.control_plane.gates, gates)
+        groups = [
+            NodeGroup(it.name, _process(it.version, it.gates, gates), driver in it.drivers)
+            for it in plan.groups
+        ]
+        kubelets = {it.name: it.kubelet for it in groups}
+        moves = tuple(_moves(plan, controller, kubelets, gates))
+        sizes = {it.name: len(it.nodes) for it in plan.groups}
+        yield Course(
+            plugin=plugin,
+            controller=controller,
+            groups=_alike(groups, moves, sizes),
+            moves=moves,
+            attach_controller=AttachController(plan.attach_controller),
+            driver=driver in plan.control_plane.drivers,
+            volumes=not plan.empty,
+            at_once=max(
+                (it.max_unavailable for it in plan.steps if isinstance(it, RollNodes)), default=1
+            ),
+        )
+
+
+def _alike(
+    groups: list[NodeGroup], moves: tuple[Move, ...], sizes: dict[str, int]
+) -> tuple[NodeGroup, ...]:
+    """One group for all that differ only in what is nothing to this plugin."""
+    alike: dict[tuple[object, ...], NodeGroup] = {}
+    for group in groups:
+        course = tuple(it.to.get(group.name) for it in moves if isinstance(it, NodesMove))
+        like = (group.kubelet, group.driver, course)
+        before = alike[like].size if like in alike else 0
+        first = alike.get(like, group)
+        alike[like] = replace(first, size=before + sizes[group.name])
+    return tuple(alike.values())
+
+
+def proved(plan: Plan) -> Proof:
+    """The proof of all of a plan's courses: unsafe if one is."""
+    verdict = verify_all(courses(plan))
+    return Proof(
+        safe=verdict.safe,
+        bad_state=verdict.bad_state,
+        states=verdict.states,
+        story=verdict.story,
+    )
+
+
+def plugin_gates(plugin: str) -> frozenset[str]:
+    """The gates that have a say in what becomes of a plugin's volumes."""
+    life = LIVES[plugin]
+    return frozenset({BASE_GATE, life.migration_gate, *life.off_gates})
+
+
+def given(before: Mapping[str, bool], change: GivenGates) -> dict[str, bool]:
+    """What a component is given after a change."""
+    merged = {**before, **change}
+    return {gate: on for gate, on in merged.items() if on is not None}
+
+
+def _process(version: str, gates: GivenGates, wanted: frozenset[str]) -> Process:
+    kept = {gate: on for gate, on in gates.items() if on is not None and gate in wanted}
+    return Process(Version.parse(version), kept)
+
+
+def _moves(
+    plan: Plan, controller: Process, kubelets: dict[str, Process], gates: frozenset[str]
+) -> Iterator[Move]:
+    kubelets = dict(kubelets)
+    for step in plan.steps:
+        if isinstance(step, SwitchControlPlane):
+            for component in step.components:
+                change = {it: on for it, on in component.gates.items() if it in gates}
+                if component.name == CONTROLLER and change:
+                    controller = Process(controller.version, given(controller.gates, change))
+                    yield SwitchMove(controller, told(change))
+        elif isinstance(step, RollNodes):
+            moved, texts = {}, []
+            for it in step.changes:
+                change = {gate: on for gate, on in it.gates.items() if gate in gates}
+                if change:
+                    before = kubelets[it.group]
+                    moved[it.group] = Process(before.version, given(before.gates, change))
+                    texts.append(told(change))
+            kubelets |= moved
+            if moved:
+                yield NodesMove(moved, step.drain, " or ".join(dict.fromkeys(texts)))
+
+
+def told(gates: GivenGates) -> str:
+    """Gates as a sentence names them."""
+    texts = {True: "{}=true", False: "{}=false", None: "no {}"}
+    return ", ".join(texts[on].format(gate) for gate, on in gates.items())

@@ -1,0 +1,69 @@
+"""From an inventory to a plan that is checked, ordered and proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
+
+from replant.errors import Refused
+from replant.inventory.fingerprint import fingerprint
+from replant.inventory.model import Inventory
+from replant.plan.compose import Choices, steps
+from replant.plan.courses import proved
+from replant.plan.model import API_VERSION, KIND, Goal, Plan
+from replant.plan.preflight import preflight
+from replant.plan.situation import situation
+from replant.routing import AttachController
+
+NODE_DRIVEN_PLATFORM = "openshift"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a person asks for."""
+
+    goal: Goal
+    plugins: tuple[str, ...] = ()
+    """All that the cluster uses, where none is named."""
+    platform: str = "generic"
+    attach_controller: AttachController | None = None
+    """By default the platform's."""
+    controller_gates: Mapping[str, bool] | None = None
+    choices: Choices = field(default_factory=Choices)
+
+
+def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
+    """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
+    now = situation(inventory, wanted.plugins, wanted.controller_gates)
+    attach_controller = wanted.attach_controller or _of_platform(wanted.platform)
+    plan = Plan(
+        api_version=API_VERSION,
+        kind=KIND,
+        goal=wanted.goal,
+        plugins=now.plugins,
+        platform=wanted.platform,
+        attach_controller=attach_controller,
+        fingerprint=fingerprint(inventory),
+        empty=now.empty,
+        control_plane=now.control_plane,
+        groups=now.groups,
+        preflight=preflight(wanted.goal, now),
+        steps=steps(wanted.goal, now, wanted.choices),
+    )
+    return replace(plan, proof=proved(plan))
+
+
+def refuse_other(plan: Plan, inventory: Inventory) -> None:
+    """Refused, unless the plan was made for this cluster as it is now."""
+    if fingerprint(inventory) != plan.fingerprint:
+        raise Refused(
+            "The plan was made for another cluster, or this one has changed since: its fingerprint "
+            f"is {plan.fingerprint}, the cluster's {fingerprint(inventory)}. Make the plan anew."
+        )
+
+
+def _of_platform(platform: str) -> AttachController:
+    openshift = platform == NODE_DRIVEN_PLATFORM
+    return AttachController.NODE_DRIVEN if openshift else AttachController.UPSTREAM

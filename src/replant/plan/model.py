@@ -1,0 +1,206 @@
+"""A plan and its steps, as they are written to a file and read back.
+
+Everything that a step needs is in it, and so is everything that its undoing needs: what a
+component was given before, and the whole of each object that is replaced.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+API_VERSION: Literal["replant.dev/v1alpha1"] = "replant.dev/v1alpha1"
+KIND: Literal["MigrationPlan"] = "MigrationPlan"
+
+GivenGates = dict[str, bool | None]
+"""Gates as a component is given them; None is one that it is not given, and so has its default."""
+
+
+class Goal(StrEnum):
+    """What a plan is for."""
+
+    ENABLE = "enable"
+    DISABLE = "disable"
+    COMPLETE = "complete"
+    UNDO = "undo"
+
+
+class Weight(StrEnum):
+    """What a preflight check found."""
+
+    PASSED = "passed"
+    WARNING = "warning"
+    BLOCKER = "blocker"
+
+
+class NodeMethod(StrEnum):
+    """How a node comes to its new kubelet."""
+
+    IN_PLACE = "in-place"
+    REPLACE = "replace"
+    """Its machine is replaced by a new one, as a rolling update does."""
+
+
+class _Part(
+    Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    rename="camel",
+):
+    """Part of a plan: a field that is not known is refused, not lost."""
+
+
+class Check(_Part, frozen=True, kw_only=True):
+    """One thing that was looked at before anything is touched."""
+
+    check: str
+    """What was looked at: a stable word."""
+    result: Weight
+    message: str
+    object: str = ""
+    fix: str = ""
+
+
+class Component(_Part, frozen=True, kw_only=True):
+    """A control-plane component that a step switches."""
+
+    name: str
+    why: str
+    gates: GivenGates = field(default_factory=dict)
+    before: GivenGates = field(default_factory=dict)
+    remove_flags: dict[str, str] = field(default_factory=dict)
+    """Flags that go, each with the value that it had."""
+    add_flags: dict[str, str] = field(default_factory=dict)
+    """Flags that come back, when their removal is undone."""
+
+
+class NodeGroup(_Part, frozen=True, kw_only=True):
+    """Nodes in the same situation, when the plan was made."""
+
+    name: str
+    version: str
+    gates: GivenGates
+    """What their kubelets are given, as far as it concerns the plan's plugins."""
+    drivers: tuple[str, ...]
+    """The plugins' drivers that are on every one of them."""
+    nodes: tuple[str, ...]
+    cordoned: tuple[str, ...] = ()
+    """Those that somebody had cordoned: they stay so."""
+
+
+class ControlPlane(_Part, frozen=True, kw_only=True):
+    """The control plane, when the plan was made."""
+
+    version: str
+    gates: GivenGates
+    """What kube-controller-manager is given, as far as it concerns the plan's plugins."""
+    drivers: tuple[str, ...]
+    """The plugins' drivers that are installed."""
+    replicas: int
+    """Of kube-controller-manager; 0 where they cannot be seen."""
+
+
+class NodeChange(_Part, frozen=True, kw_only=True):
+    """What the kubelets of one group are given."""
+
+    group: str
+    gates: GivenGates
+    before: GivenGates
+
+
+class VolumeAnnotations(_Part, frozen=True, kw_only=True):
+    """Annotations that a volume is given; None is one that goes."""
+
+    name: str
+    annotations: dict[str, str | None]
+    before: dict[str, str | None]
+
+
+class ClassChange(_Part, frozen=True, kw_only=True):
+    """A StorageClass that is deleted and made again under its name; both are whole."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class _Step(_Part, frozen=True, kw_only=True, tag_field="kind"):
+    id: str
+    title: str
+    why: str
+    done_when: str
+    """What is to be observed for it to count as done."""
+    undo: str
+    """How it is taken back."""
+    after: tuple[str, ...] = ()
+    """The steps that must be done before it."""
+
+
+class AnnotateVolumes(_Step, frozen=True, kw_only=True, tag="AnnotateVolumes"):
+    """Gives volumes annotations that their driver needs."""
+
+    volumes: tuple[VolumeAnnotations, ...]
+
+
+class SwitchControlPlane(_Step, frozen=True, kw_only=True, tag="SwitchControlPlane"):
+    """Gives control-plane components other flags, on all replicas."""
+
+    components: tuple[Component, ...]
+
+
+class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
+    """Gives kubelets other gates, node by node."""
+
+    changes: tuple[NodeChange, ...]
+    method: NodeMethod
+    drain: bool
+    max_unavailable: Annotated[int, Meta(ge=1)]
+    each_node: tuple[str, ...]
+    """What is done for each node, in this order."""
+
+
+class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):
+    """Makes StorageClasses again under their names, with the driver as provisioner."""
+
+    classes: tuple[ClassChange, ...]
+
+
+Step = AnnotateVolumes | SwitchControlPlane | RollNodes | ReplaceClasses
+
+
+class Proof(_Part, frozen=True, kw_only=True):
+    """What the search over everything that may happen found."""
+
+    safe: bool
+    bad_state: str | None
+    states: int
+    story: tuple[str, ...] = ()
+
+
+class Plan(_Part, frozen=True, kw_only=True):
+    """What to do about some plugins of one cluster, in this order."""
+
+    api_version: Literal["replant.dev/v1alpha1"]
+    kind: Literal["MigrationPlan"]
+    goal: Goal
+    plugins: tuple[str, ...]
+    platform: str
+    attach_controller: str
+    fingerprint: str
+    """Of the inventory that it was made from; on another it is refused."""
+    empty: bool = False
+    """Whether the cluster has no volume of these plugins: then nothing needs a drain."""
+    control_plane: ControlPlane
+    groups: tuple[NodeGroup, ...]
+    preflight: tuple[Check, ...]
+    steps: tuple[Step, ...]
+    proof: Proof | None = None
+    """Made last, of everything above."""
+
+    @property
+    def blockers(self) -> tuple[Check, ...]:
+        """What keeps the plan from being carried out."""
+        return tuple(it for it in self.preflight if it.result is Weight.BLOCKER)

@@ -1,0 +1,75 @@
+"""The control plane: whether it is as it seems, and whether it can be switched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from replant.gates.plugins import BASE_GATE
+from replant.plan import cloudflags
+from replant.plan.courses import CONTROLLER
+from replant.plan.model import Goal
+from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
+from replant.plan.situation import Situation, base_gate_off
+
+
+def replicas(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether all replicas are given the same, and can be seen."""
+    if situation.hides_flags:
+        yield warning(
+            "The control plane does not show its flags: its gates are concluded from its version "
+            "and its nodes.",
+            f"Say what {CONTROLLER} is given with --control-plane-gates.",
+        )
+    given = defaultdict(set)
+    for pod in situation.inventory.control_plane:
+        given[pod.component].add(tuple(sorted(pod.gates.items())))
+    for component, settings in sorted(given.items()):
+        if len(settings) > 1:
+            yield blocker(
+                f"The replicas of {component} are given different gates: a switch is under way, or "
+                "was never finished.",
+                "Give all replicas the same gates first.",
+            )
+    if situation.replicas == 1:
+        yield warning(
+            f"There is one {CONTROLLER}: nothing is attached or provisioned while it restarts."
+        )
+
+
+def base_gate(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether the gate above all plugins' gates is on, as it is unless somebody switches it off."""
+    inventory = situation.inventory
+    if base_gate_off(situation.controller):
+        yield blocker(
+            f"{BASE_GATE} is off in {CONTROLLER}: switching it on would redirect at once every "
+            "plugin whose own gate is on.",
+            f"Give each plugin's own gate as false, take {BASE_GATE}=false away, and plan again.",
+        )
+    off = [node for node in inventory.nodes if base_gate_off(situation.kubelet(node))]
+    yield from blocked_by(
+        off,
+        f"has {BASE_GATE} off: such a kubelet does not keep its CSINode up to date",
+        "Give each plugin's own gate as false instead.",
+    )
+    if inventory.gates.get(cloudflags.API_SERVER, {}).get(BASE_GATE) is False:
+        yield blocker(
+            f"{BASE_GATE} is off in {cloudflags.API_SERVER}: it drops what VolumeAttachments say "
+            "of volumes that pods name by themselves.",
+            f"Take {BASE_GATE}=false away from {cloudflags.API_SERVER}.",
+        )
+
+
+def cloud(goal: Goal, situation: Situation) -> Results:
+    """Whether the cloud's flags can go with the plugins."""
+    if goal is not Goal.COMPLETE or not cloudflags.clouds(situation):
+        return
+    if needed := cloudflags.still_needed(situation):
+        yield warning(
+            f"The cloud's flags stay: {listed(needed)} needs them and is not in this plan."
+        )
+    elif cloudflags.runs_cloud_itself(situation):
+        yield warning(
+            f"The cloud's flags of {CONTROLLER} stay: with them it looks after nodes and load "
+            "balancers too.",
+            "Let a cloud-controller-manager take over, then take them away.",
+        )

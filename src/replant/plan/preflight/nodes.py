@@ -1,0 +1,110 @@
+"""Nodes: whether each can be switched, and says what it does."""
+
+from __future__ import annotations
+
+from replant.gates.plugins import LIVES
+from replant.gates.versions import Version
+from replant.plan.model import Goal
+from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
+from replant.plan.situation import Situation
+from replant.translate import driver_of
+
+_WIDER_SKEW_SINCE = Version(1, 28)
+"""From here on a kubelet may be three minors older than the API server; before, two."""
+
+
+def versions(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether Kubernetes supports these kubelets beside this API server."""
+    server = situation.server
+    allowed = 3 if server >= _WIDER_SKEW_SINCE else 2
+    unknown, newer, older = [], [], []
+    for node in situation.inventory.nodes:
+        version = situation.inventory.kubelet_version(node)
+        if version is None:
+            unknown.append(node)
+        elif version.first_patch > server.first_patch:
+            newer.append(node)
+        elif server.minor - version.minor > allowed:
+            older.append(node)
+    yield from blocked_by(unknown, "does not say which kubelet runs there", "kubectl get nodes")
+    yield from blocked_by(
+        newer,
+        f"has a kubelet newer than the API server ({server.of_minor})",
+        "Upgrade the control plane first.",
+    )
+    yield from blocked_by(
+        older,
+        f"has a kubelet more than {allowed} minors older than the API server ({server.of_minor})",
+        "Upgrade the node first.",
+    )
+
+
+def drivers(goal: Goal, situation: Situation) -> Results:
+    """Whether the drivers are installed, and on every node."""
+    if goal is Goal.DISABLE:
+        return
+    inventory = situation.inventory
+    for plugin in situation.plugins:
+        driver = driver_of(plugin)
+        if not inventory.knows("CSIDriver"):
+            unread = inventory.unknown["CSIDriver"]
+            yield blocker(f"Nobody can say whether {driver} is installed: {unread}")
+        elif driver not in inventory.drivers:
+            yield blocker(
+                f"{driver} is not installed.",
+                f"Install it; then: kubectl get csidriver {driver}",
+            )
+        else:
+            yield from blocked_by(
+                [node for node in inventory.nodes if driver not in inventory.drivers_on(node)],
+                f"does not have {driver}",
+                "See whether its DaemonSet runs there: kubectl get csinodes -o yaml",
+            )
+
+
+def ready(goal: Goal, situation: Situation) -> Results:
+    """Whether each node is up, and what draining it means."""
+    inventory = situation.inventory
+    yield from blocked_by(
+        [node for node in inventory.nodes if not inventory.ready(node)],
+        "is not ready, so it can be neither drained nor switched",
+        "Repair it, or delete the node if it is gone for good.",
+    )
+    if goal is not Goal.COMPLETE and len(inventory.nodes) == 1 and not situation.empty:
+        yield warning(
+            "There is one node: what is drained has nowhere to go and waits for the uncordon."
+        )
+    cordoned = [node for node in inventory.nodes if inventory.cordoned(node)]
+    if cordoned:
+        yield warning(f"Node {listed(cordoned)} is cordoned already, and will stay so.")
+
+
+def announced(goal: Goal, situation: Situation) -> Results:
+    """Whether each CSINode says what its kubelet does, and the controllers do the same."""
+    inventory = situation.inventory
+    yield from blocked_by(
+        [node for node in inventory.nodes if node not in inventory.csi_nodes],
+        "has no CSINode: the controllers would serve no volume there",
+        "Restart its kubelet, and see what it logs.",
+    )
+    for plugin in situation.plugins:
+        gate = LIVES[plugin].migration_gate
+        silent, alone = [], []
+        for node in inventory.nodes:
+            redirected = plugin in inventory.migrated_on(node)
+            should = goal is Goal.COMPLETE or situation.kubelet(node).migrates(plugin)
+            if should and not redirected:
+                silent.append(node)
+            elif redirected and not situation.controller.migrates(plugin):
+                alone.append(node)
+        yield from blocked_by(
+            silent,
+            f"does not list {plugin} as migrated",
+            f"Plan and apply enable first ({gate}=true on its kubelet).",
+        )
+        yield from blocked_by(
+            alone,
+            f"redirects {plugin} while the controllers do not: what they attached there in-tree, a "
+            "switch of the controllers would pull out",
+            f"Drain it and give its kubelet {gate}=false first.",
+        )

@@ -1,0 +1,71 @@
+"""Pods and budgets: whether every node can be drained."""
+
+from __future__ import annotations
+
+from replant.inventory import records
+from replant.inventory.findings import ObjectRef
+from replant.plan.model import Goal
+from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
+from replant.plan.situation import Situation
+
+
+def drain(goal: Goal, situation: Situation) -> Results:
+    """Whether there are pods that a drain does not move, or that nobody would make again."""
+    if goal is Goal.COMPLETE:
+        return
+    if not situation.inventory.knows("Pod"):
+        unread = situation.inventory.unknown["Pod"]
+        yield blocker(f"Nobody can say which pods a drain would meet: {unread}")
+    yield from blocked_by(
+        [_name(pod.owner) for pod in situation.pods if pod.top.kind == "DaemonSet"],
+        "uses a volume of the plugin and belongs to a DaemonSet, which a drain leaves in place",
+        "Take the DaemonSet away for the time of the switch.",
+        noun="Pod",
+    )
+    yield from blocked_by(
+        [_name(pod.owner) for pod in situation.pods if pod.top == pod.owner],
+        "belongs to no controller: a drain deletes it, and nobody makes it again",
+        "Delete it yourself, or put it under a Deployment or StatefulSet.",
+        noun="Pod",
+    )
+
+
+def budgets(goal: Goal, situation: Situation) -> Results:
+    """Whether a PodDisruptionBudget would keep a drain from ending."""
+    if goal is Goal.COMPLETE or situation.empty:
+        return
+    inventory = situation.inventory
+    if not inventory.knows("PodDisruptionBudget"):
+        unread = inventory.unknown["PodDisruptionBudget"]
+        yield warning(f"Nobody can say whether a budget keeps a drain from ending: {unread}")
+    never, not_now = [], []
+    for budget in inventory.budgets:
+        name = f"{budget.metadata.namespace or 'default'}/{budget.metadata.name}"
+        if _never_allows(budget):
+            never.append(name)
+        elif budget.status and budget.status.expectedPods and not budget.status.disruptionsAllowed:
+            not_now.append(name)
+    yield from blocked_by(
+        never,
+        "allows no eviction at all: a drain waits for ever",
+        "Let one pod be missing, for the time of the switch: kubectl edit pdb",
+        noun="PodDisruptionBudget",
+    )
+    if not_now:
+        yield warning(
+            f"PodDisruptionBudget {listed(not_now)} allows no eviction now, since pods are missing "
+            "already; a drain waits for them.",
+            "kubectl get pdb -A",
+        )
+
+
+def _never_allows(budget: records.PodDisruptionBudget) -> bool:
+    spec, status = budget.spec, budget.status
+    expected = status.expectedPods if status else 0
+    if spec.maxUnavailable in (0, "0", "0%") or spec.minAvailable == "100%":
+        return status is None or expected > 0
+    return isinstance(spec.minAvailable, int) and 0 < expected <= spec.minAvailable
+
+
+def _name(pod: ObjectRef) -> str:
+    return f"{pod.namespace or 'default'}/{pod.name}"

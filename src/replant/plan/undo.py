@@ -1,0 +1,103 @@
+"""The way back from anywhere: the undo of any prefix of a plan is a plan too."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from replant.errors import Refused
+from replant.plan.courses import CONTROLLER, proved
+from replant.plan.model import (
+    AnnotateVolumes,
+    ClassChange,
+    Component,
+    Goal,
+    NodeChange,
+    Plan,
+    ReplaceClasses,
+    RollNodes,
+    Step,
+    SwitchControlPlane,
+    VolumeAnnotations,
+)
+
+
+def undo_plan(plan: Plan, last: str) -> Plan:
+    """The plan that takes back everything up to and with the step ``last``, in reverse.
+
+    It starts where the plan's steps have led; a step that was done only in part, or not at all, is
+    taken back all the same, for what is as it was before counts as done.
+    """
+    ids = [step.id for step in plan.steps]
+    if last not in ids:
+        raise Refused(f"The plan has no step {last}; there are {', '.join(ids) or 'none'}.")
+    done = plan.steps[: ids.index(last) + 1]
+    control_plane, groups = plan.control_plane, {group.name: group for group in plan.groups}
+    for step in done:
+        if isinstance(step, SwitchControlPlane):
+            for component in step.components:
+                if component.name == CONTROLLER:
+                    gates = {**control_plane.gates, **component.gates}
+                    control_plane = replace(control_plane, gates=gates)
+        elif isinstance(step, RollNodes):
+            for change in step.changes:
+                group = groups[change.group]
+                groups[change.group] = replace(group, gates={**group.gates, **change.gates})
+    back: list[Step] = []
+    for step in reversed(done):
+        after = (back[-1].id,) if back else ()
+        back.append(replace(undone(step), after=after))
+    made = replace(
+        plan,
+        goal=Goal.UNDO,
+        control_plane=control_plane,
+        groups=tuple(groups.values()),
+        preflight=(),
+        steps=tuple(back),
+        proof=None,
+    )
+    return replace(made, proof=proved(made))
+
+
+def undone(step: Step) -> Step:
+    """The step that takes a step back."""
+    renamed = replace(
+        step,
+        id=f"undo-{step.id}",
+        title=f"Undo: {step.title[0].lower()}{step.title[1:]}",
+        why="It takes back what was done, in reverse.",
+        undo=f"The step {step.id}, once more.",
+    )
+    match renamed:
+        case SwitchControlPlane():
+            return replace(renamed, components=tuple(map(_component, renamed.components)))
+        case RollNodes():
+            changes = tuple(_node_change(it) for it in renamed.changes)
+            return replace(
+                renamed,
+                changes=changes,
+                done_when="Every node's CSINode lists what it listed before, and the node takes "
+                "pods again.",
+            )
+        case ReplaceClasses():
+            classes = tuple(ClassChange(before=it.after, after=it.before) for it in renamed.classes)
+            return replace(renamed, classes=classes)
+        case AnnotateVolumes():
+            return replace(renamed, volumes=tuple(map(_annotations, renamed.volumes)))
+
+
+def _component(component: Component) -> Component:
+    return replace(
+        component,
+        gates=component.before,
+        before=component.gates,
+        remove_flags=component.add_flags,
+        add_flags=component.remove_flags,
+    )
+
+
+def _node_change(change: NodeChange) -> NodeChange:
+    return replace(change, gates=change.before, before=change.gates)
+
+
+def _annotations(volume: VolumeAnnotations) -> VolumeAnnotations:
+    return replace(volume, annotations=volume.before, before=volume.annotations)

@@ -1,0 +1,16 @@
+"""Proves that an order of switching loses no volume, or tells the shortest story of how it does."""
+
+from replant.proof.badness import BadState
+from replant.proof.course import Course, NodeGroup, NodesMove, SwitchMove
+from replant.proof.search import Verdict, verify, verify_all
+
+__all__ = [
+    "BadState",
+    "Course",
+    "NodeGroup",
+    "NodesMove",
+    "SwitchMove",
+    "Verdict",
+    "verify",
+    "verify_all",
+]

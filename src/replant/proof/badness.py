@@ -1,0 +1,100 @@
+"""The states that the whole of Replant exists to avoid."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from replant.proof.events import SIDES, Event, waits_for_driver
+from replant.proof.world import BOTH, CSI, NONE, NOWHERE, Hold, Node, Pod, Rules, World
+
+
+class BadState(StrEnum):
+    """From the worst to the least bad: of two that are equally near, the first is told."""
+
+    YANKED = "yanked"
+    DOUBLY_ATTACHED = "doubly attached"
+    STRANDED = "stranded"
+    UNSERVABLE = "unservable"
+
+
+class Cause(StrEnum):
+    """Why a state is bad; ``story`` has a sentence for each."""
+
+    DETACHED_UNDER_POD = "detached under a running pod"
+    BOTH_SIDES = "held by both sides"
+    TWO_NODES = "on two nodes"
+    NO_PLUGIN_TO_DETACH = "no plugin to detach it"
+    NO_PLUGIN_TO_MOUNT = "the kubelet has no plugin for it"
+    NO_DRIVER_TO_MOUNT = "the node has no driver for it"
+    NOBODY_ATTACHES = "no side attaches it"
+    OTHER_SIDE_ATTACHES = "the side attaches it that the kubelet does not wait for"
+    NO_PROVISIONER = "nobody provisions"
+    NEVER_UNCORDONED = "the node waits for a driver for ever"
+
+
+class Bad(NamedTuple):
+    """A bad state, why it is one, and where."""
+
+    state: BadState
+    cause: Cause
+    node: int = NOWHERE
+    side: int = NONE
+
+
+def bad(rules: Rules, event: Event) -> Bad | None:
+    """What is bad about the world after an event, if anything is: the worst of it."""
+    if event.yanks:
+        return Bad(BadState.YANKED, Cause.DETACHED_UNDER_POD, event.node, event.side)
+    return _held_wrongly(rules, event.world) or _unservable(rules, event.world)
+
+
+def _held_wrongly(rules: Rules, world: World) -> Bad | None:
+    holding = NOWHERE
+    for number, node in enumerate(world.nodes):
+        held = node.holder if rules.attachable else node.mounted | node.forgotten
+        if held == BOTH:
+            return Bad(BadState.DOUBLY_ATTACHED, Cause.BOTH_SIDES, number)
+        if held and rules.attachable:
+            if holding != NOWHERE:
+                return Bad(BadState.DOUBLY_ATTACHED, Cause.TWO_NODES, number)
+            holding = number
+    if holding != NOWHERE:
+        node = world.nodes[holding]
+        for side in SIDES:
+            if node.holds(side) == Hold.HELD and not rules.can_detach(side, world.leader):
+                return Bad(BadState.STRANDED, Cause.NO_PLUGIN_TO_DETACH, holding, side)
+    return None
+
+
+def _unservable(rules: Rules, world: World) -> Bad | None:
+    if not rules.claims_served[world.leader]:
+        return Bad(BadState.UNSERVABLE, Cause.NO_PROVISIONER)
+    for number, node in enumerate(world.nodes):
+        cause = _never_runs(rules, world, node)
+        if cause:
+            return Bad(BadState.UNSERVABLE, cause, number, rules.kubelet_wants[node.kubelet])
+    return None
+
+
+def _never_runs(rules: Rules, world: World, node: Node) -> Cause | None:
+    """Why a pod that waits on this node waits for ever, if it does.
+
+    Not a pod that a drain is about to move, and not one on a dead node.
+    """
+    if not node.alive:
+        return None
+    if node.cordoned:
+        stuck = rules.goal(world, node) == node.kubelet and waits_for_driver(rules, node)
+        return Cause.NEVER_UNCORDONED if stuck else None
+    if node.pod != Pod.WAITING:
+        return None
+    side = rules.kubelet_wants[node.kubelet]
+    if not rules.can_mount(side, node):
+        return Cause.NO_DRIVER_TO_MOUNT if side == CSI else Cause.NO_PLUGIN_TO_MOUNT
+    if not rules.attachable or node.holds(side) == Hold.HELD or node.wanted & side:
+        return None
+    attached_by = rules.controller_wants(world.leader, node)
+    if attached_by == side:
+        return None
+    return Cause.OTHER_SIDE_ATTACHES if attached_by else Cause.NOBODY_ATTACHES

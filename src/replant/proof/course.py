@@ -1,0 +1,68 @@
+"""What is to be proved: a cluster's beginning, and the moves that somebody wants to make.
+
+Plans and orders written by hand both become a course. A course knows nothing of single nodes:
+nodes in the same situation are one group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replant.routing import AttachController, Process
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes in the same situation: the same kubelet, and the driver on all of them or on none."""
+
+    name: str
+    kubelet: Process
+    driver: bool
+    size: int = 2
+    """How many nodes; more than two are like two."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchMove:
+    """All replicas of the control plane are given this, one by one, and then it is confirmed."""
+
+    to: Process
+    told: str
+    """The move, as a story tells it: what the control plane is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesMove:
+    """The kubelets of some groups are given this, node by node."""
+
+    to: dict[str, Process]
+    """By the group's name; a group that is not here is left alone."""
+    drain: bool
+    told: str
+    """The move, as a story tells it: what the kubelets are given."""
+
+
+Move = SwitchMove | NodesMove
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A beginning and moves, for the volumes of one plugin."""
+
+    plugin: str
+    controller: Process
+    groups: tuple[NodeGroup, ...]
+    moves: tuple[Move, ...] = ()
+    attach_controller: AttachController = AttachController.UPSTREAM
+    driver: bool = True
+    """Whether the driver's controllers are installed: what provisions and attaches."""
+    volumes: bool = True
+    """Whether there are volumes of the plugin, or may be before the last move is made."""
+    at_once: int = 1
+    """How many nodes may be cordoned at a time."""
+    drain_sees_cloud: bool = True
+    """Whether the wait for an empty node sees a detach that the cloud has not finished.
+
+    A node's ``volumesAttached`` does not: the controller takes the name out before it asks the
+    cloud. Whoever carries a plan out has to wait longer than that list tells.
+    """

@@ -1,0 +1,268 @@
+"""Everything that may happen next: the moves of a course, and what the world does meanwhile.
+
+Each function gives what one actor may do. Nothing here says when: whatever may happen may happen
+at any time, in any order, or never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from replant.proof.course import NodesMove
+from replant.proof.world import (
+    CSI,
+    IN_TREE,
+    NONE,
+    NOWHERE,
+    Hold,
+    Node,
+    Pod,
+    Rules,
+    World,
+)
+
+SIDES = (IN_TREE, CSI)
+
+
+class Act(Enum):
+    """The kinds of things that happen; ``story`` has a sentence for each."""
+
+    GIVE = "give"
+    CONFIRM = "confirm"
+    CORDON = "cordon"
+    SWITCH = "switch"
+    UNCORDON = "uncordon"
+    SWITCH_IN_PLACE = "switch in place"
+    TURN_BACK = "turn back"
+    GO_ON = "go on"
+    TAKE_OVER = "take over"
+    LOOK = "look"
+    ATTACH = "attach"
+    DETACH = "detach"
+    DETACHED = "detached"
+    BIND = "bind"
+    DELETE = "delete"
+    MOUNT = "mount"
+    UNMOUNT = "unmount"
+    DIE = "die"
+    RETURN = "return"
+
+
+class Event(NamedTuple):
+    """One thing that happens, and the world after it."""
+
+    act: Act
+    node: int
+    """Which node it happens on, or NOWHERE."""
+    side: int
+    """Which side does it, where a side does."""
+    world: World
+    yanks: bool = False
+    """Whether it takes the disk away from a pod that runs."""
+
+
+def may_happen(rules: Rules, world: World) -> Iterator[Event]:
+    """All that may happen next."""
+    yield from progress(rules, world)
+    yield from _controllers_change(rules, world)
+    yield from _nature(rules, world)
+    for event in _moves(rules, world):
+        yield event._replace(world=settled(rules, event.world))
+
+
+def progress(rules: Rules, world: World) -> Iterator[Event]:
+    """What Kubernetes does by itself, when nobody touches anything."""
+    for number, node in enumerate(world.nodes):
+        yield from _kubelet(rules, world, number, node)
+        if rules.attachable and (node.pod or node.holder):
+            yield from _controller(rules, world, number, node)
+
+
+def settled(rules: Rules, world: World) -> World:
+    """The world, with moves counted as made (or undone) once they are."""
+    while 0 <= world.at < len(rules.moves) and _reached(rules, world):
+        world = world._replace(at=world.at - 1 if world.back else world.at + 1)
+    return world
+
+
+def _reached(rules: Rules, world: World) -> bool:
+    if world.rolling:
+        return False
+    leader = rules.goal(world)
+    if leader is not None:
+        return world.leader == leader
+    return all(
+        not node.cordoned and rules.goal(world, node) in (node.kubelet, None)
+        for node in world.nodes
+    )
+
+
+def _moves(rules: Rules, world: World) -> Iterator[Event]:
+    if not rules.moves:
+        return
+    # Killed at any time, Replant is started again in either direction.
+    if world.back:
+        yield Event(Act.GO_ON, NOWHERE, NONE, world._replace(back=False, at=max(world.at, 0)))
+    elif world != rules.start:
+        last = len(rules.moves) - 1
+        yield Event(Act.TURN_BACK, NOWHERE, NONE, world._replace(back=True, at=min(world.at, last)))
+    if not 0 <= world.at < len(rules.moves):
+        return
+    goal = rules.goal(world)
+    if goal is None:
+        yield from _node_moves(rules, world)
+    elif not world.rolling:
+        yield Event(Act.GIVE, NOWHERE, NONE, world._replace(rolling=True))
+    else:
+        after = world if world.leader == goal else taken_over(rules, world, goal)
+        yield Event(Act.CONFIRM, NOWHERE, NONE, after._replace(rolling=False))
+
+
+def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
+    move = rules.course.moves[world.at]
+    drain = isinstance(move, NodesMove) and move.drain
+    cordoned = sum(node.cordoned for node in world.nodes)
+    for number, node in enumerate(world.nodes):
+        goal = rules.goal(world, node)
+        if goal is None:
+            continue
+        there = node.kubelet == goal
+        if not drain and not there and node.alive:
+            after = _restarted(rules, node, goal)
+            yield Event(Act.SWITCH_IN_PLACE, number, NONE, _with(world, number, after))
+        elif drain and not there and not node.cordoned and cordoned < rules.course.at_once:
+            after = node._replace(cordoned=True)
+            yield Event(Act.CORDON, number, NONE, _with(world, number, after))
+        elif node.cordoned and not there and node.alive and _empty(rules, node):
+            after = _restarted(rules, node, goal)
+            yield Event(Act.SWITCH, number, NONE, _with(world, number, after))
+        elif node.cordoned and there and node.alive and not waits_for_driver(rules, node):
+            after = node._replace(cordoned=False)
+            yield Event(Act.UNCORDON, number, NONE, _with(world, number, after))
+
+
+def waits_for_driver(rules: Rules, node: Node) -> bool:
+    """Whether a kubelet redirects to a driver that its node does not have."""
+    return rules.kubelet_wants[node.kubelet] == CSI and not rules.driver_on(node)
+
+
+def _empty(rules: Rules, node: Node) -> bool:
+    """Whether a drained node has nothing of the plugin attached or in use, as far as is seen."""
+    holds = (node.in_tree, node.csi)
+    seen = Hold.FREE if rules.course.drain_sees_cloud else Hold.LETTING_GO
+    attached = any(hold not in (Hold.FREE, seen) for hold in holds)
+    return not (node.pod or node.mounted or node.forgotten or attached)
+
+
+def _restarted(rules: Rules, node: Node, kubelet: int) -> Node:
+    """A node whose kubelet was given other gates.
+
+    What the old gates mounted the new kubelet does not report as in use, if it wants another side.
+    """
+    kept = node.mounted & rules.kubelet_wants[kubelet]
+    return node._replace(
+        kubelet=kubelet,
+        announced=rules.announces(kubelet, node.announced),
+        mounted=kept,
+        forgotten=node.forgotten | (node.mounted & ~kept),
+    )
+
+
+def _controllers_change(rules: Rules, world: World) -> Iterator[Event]:
+    candidates = {world.leader}
+    if world.rolling:
+        candidates.update(side[NOWHERE] for side in rules.moves[world.at])
+    for leader in sorted(candidates):
+        after = taken_over(rules, world, leader)
+        if after != world:
+            yield Event(Act.TAKE_OVER, NOWHERE, NONE, after)
+
+
+def taken_over(rules: Rules, world: World, leader: int) -> World:
+    """A controller that starts forgets what it wanted, and finds it anew from pods and nodes.
+
+    What is attached it knows from the nodes' status and from VolumeAttachments, so no hold is lost.
+    """
+    nodes = tuple(
+        node._replace(wanted=rules.controller_wants(leader, node) if node.pod else NONE)
+        for node in world.nodes
+    )
+    return world._replace(leader=leader, nodes=nodes)
+
+
+def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator[Event]:
+    leader = world.leader
+    if node.pod:
+        side = rules.controller_wants(leader, node)
+        if side & ~node.wanted:
+            looked = node._replace(wanted=node.wanted | side)
+            yield Event(Act.LOOK, number, side, _with(world, number, looked))
+    in_use = node.mounted | (rules.kubelet_wants[node.kubelet] if node.pod else NONE)
+    yanks = node.alive and node.pod == Pod.RUNNING
+    for side in SIDES:
+        hold = node.holds(side)
+        if hold == Hold.LETTING_GO:
+            after = _with(world, number, node.holding(side, Hold.FREE))
+            if world.disk == number:
+                after = after._replace(disk=NOWHERE)
+            yield Event(Act.DETACHED, number, side, after, yanks)
+        elif side & node.wanted:
+            if hold == Hold.FREE and _may_attach(rules, world, number, node, side):
+                after = _with(world, number, node.holding(side, Hold.HELD))
+                yield Event(Act.ATTACH, number, side, after._replace(disk=number))
+        elif (
+            hold == Hold.HELD
+            and not (side & in_use and node.alive)  # a dead node is not waited for
+            and rules.can_detach(side, leader)
+        ):
+            after = _with(world, number, node.holding(side, Hold.LETTING_GO))
+            yield Event(Act.DETACH, number, side, after, yanks)
+
+
+def _may_attach(rules: Rules, world: World, number: int, node: Node, side: int) -> bool:
+    """Whether an attach would succeed.
+
+    The controller itself sees only holds under the same name; of the others the cloud knows.
+    """
+    elsewhere = any(other.holds(side) for at, other in enumerate(world.nodes) if at != number)
+    free = world.disk in (NOWHERE, number)
+    return free and not elsewhere and rules.can_attach(side, world.leader, node)
+
+
+def _kubelet(rules: Rules, world: World, number: int, node: Node) -> Iterator[Event]:
+    if not node.alive:
+        return
+    side = rules.kubelet_wants[node.kubelet]
+    if node.pod == Pod.ABSENT:
+        if node.mounted or node.forgotten:
+            after = node._replace(mounted=NONE, forgotten=NONE)
+            yield Event(Act.UNMOUNT, number, node.mounted, _with(world, number, after))
+    elif not side & node.mounted and rules.can_mount(side, node):
+        there = node.holds(side) == Hold.HELD and world.disk == number
+        if there or not rules.attachable:
+            after = node._replace(pod=Pod.RUNNING, mounted=node.mounted | side)
+            yield Event(Act.MOUNT, number, side, _with(world, number, after))
+
+
+def _nature(rules: Rules, world: World) -> Iterator[Event]:
+    for number, node in enumerate(world.nodes):
+        if node.pod:
+            after = node._replace(pod=Pod.ABSENT, wanted=NONE)
+            yield Event(Act.DELETE, number, NONE, _with(world, number, after))
+        elif node.alive and not node.cordoned and rules.course.volumes:
+            wanted = rules.controller_wants(world.leader, node)
+            after = node._replace(pod=Pod.WAITING, wanted=wanted)
+            yield Event(Act.BIND, number, NONE, _with(world, number, after))
+        if node.alive:
+            yield Event(Act.DIE, number, NONE, _with(world, number, node._replace(alive=False)))
+        else:
+            pod = Pod.WAITING if node.pod else Pod.ABSENT
+            after = node._replace(alive=True, pod=pod, mounted=NONE, forgotten=NONE)
+            yield Event(Act.RETURN, number, NONE, _with(world, number, after))
+
+
+def _with(world: World, number: int, node: Node) -> World:
+    nodes = world.nodes
+    return world._replace(nodes=(*nodes[:number], node, *nodes[number + 1 :]))

@@ -1,0 +1,158 @@
+"""Looks at everything that may happen, nearest first, until a bad state or the end of it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement, pairwise
+from typing import NamedTuple
+
+from replant.proof.badness import Bad, BadState, Cause, bad
+from replant.proof.course import Course
+from replant.proof.events import Event, may_happen, settled
+from replant.proof.story import tell
+from replant.proof.world import NOWHERE, Rules, World
+
+_WORST_FIRST = list(BadState)
+Excuse = tuple[BadState, Cause]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a search found out."""
+
+    states: int
+    """How many different states it saw."""
+    bad_state: BadState | None = None
+    story: tuple[str, ...] = ()
+    """What happens from the beginning to the bad state, in sentences."""
+
+    @property
+    def safe(self) -> bool:
+        """Whether no bad state can be reached."""
+        return self.bad_state is None
+
+
+def verify(course: Course) -> Verdict:
+    """Whether any course of events leads to a bad state, and if so, how.
+
+    Told is the shortest way to a disk that is taken from a running pod, if there is one, and
+    otherwise the shortest way to any bad state. Each disk is looked at by itself, with two nodes at
+    a time: a bad state is about one disk and two nodes at most.
+    """
+    verdicts = [search(course, pair) for pair in _pairs(course)]
+    states = sum(verdict.states for verdict in verdicts)
+    unsafe = [verdict for verdict in verdicts if not verdict.safe]
+    if not unsafe:
+        return Verdict(states)
+    nearest = min(unsafe, key=lambda it: (it.bad_state is not BadState.YANKED, len(it.story)))
+    return replace(nearest, states=states)
+
+
+def verify_all(courses: Iterable[Course]) -> Verdict:
+    """One verdict on several courses: unsafe if one is, and all states counted."""
+    verdicts = [verify(course) for course in courses]
+    states = sum(verdict.states for verdict in verdicts)
+    return replace(next((it for it in verdicts if not it.safe), Verdict(0)), states=states)
+
+
+def search(course: Course, groups: tuple[int, ...]) -> Verdict:
+    """The verdict for nodes of these groups, each by its place in the course."""
+    rules = Rules(course, groups)
+    excuses = _excuses(Rules(replace(course, moves=()), groups))
+    came_from: dict[World, World | None] = {canonical(settled(rules, rules.start)): None}
+    nearest: _Ending | None = None
+    ahead = list(came_from)
+    while ahead:
+        reached: list[World] = []
+        worst: _Ending | None = None
+        for world in ahead:
+            for event in may_happen(rules, world):
+                problem = bad(rules, event)
+                if problem and problem[:2] not in excuses:
+                    if worst is None or _worse(problem, worst.problem):
+                        worst = _Ending(world, event, problem)
+                    continue
+                after = canonical(event.world)
+                if after not in came_from:
+                    came_from[after] = world
+                    reached.append(after)
+        if worst and (nearest is None or worst.problem.state is BadState.YANKED):
+            nearest = worst
+        if nearest and nearest.problem.state is BadState.YANKED:
+            break
+        ahead = reached
+    if nearest is None:
+        return Verdict(len(came_from))
+    events = _replayed(rules, _path(came_from, nearest.before), nearest)
+    story = tuple(tell(rules, events, nearest.problem))
+    return Verdict(len(came_from), nearest.problem.state, story)
+
+
+def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
+    numbers = range(len(course.groups))
+    if sum(group.size for group in course.groups) == 1:
+        yield (0,)
+        return
+    for pair in combinations_with_replacement(numbers, 2):
+        if pair[0] != pair[1] or course.groups[pair[0]].size > 1:
+            yield pair
+
+
+class _Ending(NamedTuple):
+    before: World
+    event: Event
+    problem: Bad
+
+
+def _excuses(untouched: Rules) -> frozenset[Excuse]:
+    """What may go wrong without any move: that is not the moves' fault."""
+    start = canonical(untouched.start)
+    seen, ahead, found = {start}, [start], set()
+    while ahead:
+        for event in may_happen(untouched, ahead.pop()):
+            if problem := bad(untouched, event):
+                found.add((problem.state, problem.cause))
+            world = canonical(event.world)
+            if world not in seen:
+                seen.add(world)
+                ahead.append(world)
+    return frozenset(found)
+
+
+def _worse(one: Bad, other: Bad) -> bool:
+    return _WORST_FIRST.index(one.state) < _WORST_FIRST.index(other.state)
+
+
+def canonical(world: World) -> World:
+    """Nodes of the same group may change places: which of them it is makes no difference."""
+    nodes = world.nodes
+    if all(one <= other for one, other in pairwise(nodes)):
+        return world
+    order = sorted(range(len(nodes)), key=nodes.__getitem__)
+    disk = world.disk if world.disk == NOWHERE else order.index(world.disk)
+    return world._replace(nodes=tuple(nodes[it] for it in order), disk=disk)
+
+
+def _path(came_from: dict[World, World | None], last: World) -> list[World]:
+    path = [last]
+    while (before := came_from[path[-1]]) is not None:
+        path.append(before)
+    return path[::-1]
+
+
+def _replayed(rules: Rules, path: list[World], ending: _Ending) -> list[Event]:
+    """The events of a path, with each node keeping its place all the way."""
+    world, events = settled(rules, rules.start), []
+    for target in path[1:]:
+        event = next(it for it in may_happen(rules, world) if canonical(it.world) == target)
+        events.append(event)
+        world = event.world
+    ends = (it for it in may_happen(rules, world) if _is(rules, it, ending))
+    return [*events, next(ends)]
+
+
+def _is(rules: Rules, event: Event, ending: _Ending) -> bool:
+    problem = bad(rules, event)
+    same = canonical(event.world) == canonical(ending.event.world)
+    return same and problem is not None and problem[:2] == ending.problem[:2]

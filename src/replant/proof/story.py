@@ -1,0 +1,88 @@
+"""Events as sentences, so that a person can follow how a volume comes to harm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from replant.proof.badness import Bad, Cause, bad
+from replant.proof.events import Act, Event
+from replant.proof.world import CSI, NOWHERE, Rules, World
+
+_NAMES = "ABCD"
+
+
+def tell(rules: Rules, events: Sequence[Event], problem: Bad) -> Iterator[str]:
+    """The story of some events, and what is bad about its end."""
+    before = rules.start
+    for event in events:
+        yield _sentence(rules, before, event)
+        before = event.world
+    final = bad(rules, events[-1]) or problem
+    yield _end(final)
+
+
+def _sentence(rules: Rules, before: World, event: Event) -> str:
+    node = f"node {_NAMES[event.node]}" if event.node != NOWHERE else ""
+    side = "the driver" if event.side == CSI else "the in-tree plugin"
+    name = "CSI" if event.side == CSI else "in-tree"
+    told = rules.course.moves[before.at].told if 0 <= before.at < len(rules.moves) else ""
+    undone = "what it had before" if before.back else told
+    evicted = event.act is Act.DELETE and before.nodes[event.node].cordoned
+    return {
+        Act.GIVE: f"The control plane is given {undone}; its replicas restart one by one.",
+        Act.CONFIRM: f"All replicas of the control plane have {undone}.",
+        Act.CORDON: f"Replant cordons {node} and begins to drain it.",
+        Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
+        Act.UNCORDON: f"Replant uncordons {node}.",
+        Act.SWITCH_IN_PLACE: f"The kubelet of {node} is restarted in place with {undone}.",
+        Act.TURN_BACK: "Replant is stopped here, and told to undo what it has done.",
+        Act.GO_ON: "Replant is stopped here, and told to go on after all.",
+        Act.TAKE_OVER: f"A kube-controller-manager {_with_gates(rules, before, event.world)} "
+        "starts and leads, and works out anew, from pods and nodes, what belongs where.",
+        Act.LOOK: "The controller looks at its pods again, and now wants the disk on "
+        f"{node} under its {name} name.",
+        Act.ATTACH: f"The controller has {side} attach the disk to {node}.",
+        Act.DETACH: f"The controller finds the {name} name not in use on {node}, and has {side} "
+        "detach the disk.",
+        Act.DETACHED: f"The cloud has detached the disk from {node}, as {side} asked.",
+        Act.BIND: f"A pod that needs the disk comes to {node}.",
+        Act.DELETE: f"The pod is {'evicted' if evicted else 'deleted'} from {node}.",
+        Act.MOUNT: f"The kubelet of {node} finds the disk under its {name} name and mounts it; "
+        "the pod runs.",
+        Act.UNMOUNT: f"The kubelet of {node} unmounts the disk.",
+        Act.DIE: f"{node.capitalize()} dies.",
+        Act.RETURN: f"{node.capitalize()} comes back.",
+    }[event.act]
+
+
+def _with_gates(rules: Rules, before: World, after: World) -> str:
+    if not before.rolling:
+        return "with the gates it was given"
+    source, _target = rules.moves[before.at]
+    return "with the old gates" if after.leader == source[NOWHERE] else "with the new gates"
+
+
+def _end(problem: Bad) -> str:
+    node = f"node {_NAMES[problem.node]}" if problem.node != NOWHERE else ""
+    name, other = ("CSI", "in-tree") if problem.side == CSI else ("in-tree", "CSI")
+    side = "driver" if problem.side == CSI else "in-tree plugin"
+    because = {
+        Cause.DETACHED_UNDER_POD: f"the {side} detaches the disk from {node} while a pod there "
+        "runs on it",
+        Cause.BOTH_SIDES: f"on {node} the in-tree plugin and the driver hold the disk at once, and "
+        "either may take it from the other",
+        Cause.TWO_NODES: "a disk that one node may write to is attached to two",
+        Cause.NO_PLUGIN_TO_DETACH: f"the {side} attached the disk to {node}, and the controller no "
+        "longer has it to ask for a detach",
+        Cause.NO_PLUGIN_TO_MOUNT: f"the kubelet of {node} has no in-tree plugin any more and does "
+        "not redirect to the driver: the pod never runs",
+        Cause.NO_DRIVER_TO_MOUNT: f"the kubelet of {node} redirects to a driver that is not there: "
+        "the pod never runs",
+        Cause.NOBODY_ATTACHES: f"no side would attach the disk to {node}: the pod never runs",
+        Cause.OTHER_SIDE_ATTACHES: f"the kubelet of {node} waits for the disk under its {name} "
+        f"name, the controller attaches it under its {other} name: the pod never runs",
+        Cause.NO_PROVISIONER: "a pod with a new claim never gets its volume: nobody provisions it",
+        Cause.NEVER_UNCORDONED: f"{node} waits for its driver, which is not installed there: it is "
+        "never uncordoned, and no pod with such a volume can run on it",
+    }[problem.cause]
+    return f"{problem.state.value.capitalize()}: {because}."

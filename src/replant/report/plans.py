@@ -1,0 +1,147 @@
+"""A plan as people read it: in full, or as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import fill
+
+from replant.errors import printable
+from replant.plan.courses import told
+from replant.plan.model import (
+    AnnotateVolumes,
+    Check,
+    Plan,
+    Proof,
+    ReplaceClasses,
+    RollNodes,
+    Step,
+    SwitchControlPlane,
+    Weight,
+)
+
+_WIDTH = 96
+_SHOWN = 10
+"""So many volumes or classes of a step are shown; then they are counted."""
+
+
+def text(plan: Plan) -> str:
+    """The whole plan in lines that a terminal, a mail and a review can show."""
+    return "\n".join(_lines(plan)) + "\n"
+
+
+def mermaid(plan: Plan) -> str:
+    """The plan as a flow chart: steps downwards, each with its undo beside it."""
+    lines = ["flowchart TD"]
+    first = "preflight"
+    blockers = len(plan.blockers)
+    found = f"{blockers} blocker{'s' * (blockers != 1)}" if blockers else "no blocker"
+    lines.append(f'  {first}{{{{"Preflight: {found}"}}}}')
+    before = first
+    for step in plan.steps:
+        name = step.id.replace("-", "_")
+        lines.append(f'  {name}["{_escaped(step.title)}"]')
+        lines.append(f"  {before} --> {name}")
+        lines.append(f'  {name} -. undo .-> undo_{name}("{_escaped(step.undo)}")')
+        before = name
+    if plan.proof:
+        verdict = "Proved safe" if plan.proof.safe else f"Unsafe: {plan.proof.bad_state}"
+        lines.append(f'  {before} --> proof(["{verdict}, {plan.proof.states} states"])')
+    return "\n".join(lines) + "\n"
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    plugins = ", ".join(plan.plugins)
+    yield f"{plan.goal.capitalize()} {plugins}, Kubernetes {plan.control_plane.version}"
+    yield f"Made for {plan.fingerprint}"
+    yield ""
+    if plan.preflight:
+        yield "Preflight"
+        yield from _checks(plan.preflight)
+        yield ""
+    if not plan.steps:
+        yield "Steps: none. Everything is as it should be."
+    for number, step in enumerate(plan.steps, 1):
+        yield f"Step {number}, {step.id}: {printable(step.title)}"
+        yield from _paragraph("why", step.why)
+        yield from _details(step, plan)
+        yield from _paragraph("done when", step.done_when)
+        yield from _paragraph("undo", step.undo)
+        yield ""
+    if plan.proof:
+        yield from _proof(plan.proof, empty=plan.empty)
+
+
+def _checks(checks: tuple[Check, ...]) -> Iterator[str]:
+    for check in sorted(checks, key=lambda it: list(Weight)[::-1].index(it.result)):
+        mark = check.result.upper() if check.result is Weight.BLOCKER else check.result.value
+        head = f"  {mark:<8} {check.check:<14} "
+        yield fill(
+            printable(check.message), _WIDTH, initial_indent=head, subsequent_indent=" " * 26,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+        if check.fix:
+            yield f"{'':26}→ {printable(check.fix)}"
+
+
+def _paragraph(name: str, sentence: str) -> Iterator[str]:
+    head = f"  {name + ':':<11}"
+    yield fill(
+        printable(sentence), _WIDTH, initial_indent=head, subsequent_indent=" " * 13,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _details(step: Step, plan: Plan) -> Iterator[str]:
+    match step:
+        case SwitchControlPlane():
+            yield from _components(step)
+        case RollNodes():
+            yield from _nodes(step, plan)
+        case AnnotateVolumes():
+            for volume in step.volumes[:_SHOWN]:
+                pairs = ", ".join(f"{key}={value}" for key, value in volume.annotations.items())
+                yield f"  - {printable(volume.name)}: {printable(pairs)}"
+            yield from _rest(len(step.volumes))
+        case ReplaceClasses():
+            for change in step.classes[:_SHOWN]:
+                name = printable(change.before["metadata"]["name"])
+                yield f"  - {name}: {change.before['provisioner']} → {change.after['provisioner']}"
+            yield from _rest(len(step.classes))
+
+
+def _components(step: SwitchControlPlane) -> Iterator[str]:
+    for component in step.components:
+        changes = [told(component.gates)] if component.gates else []
+        changes += [f"without --{flag}={value}" for flag, value in component.remove_flags.items()]
+        changes += [f"with --{flag}={value}" for flag, value in component.add_flags.items()]
+        yield f"  - {component.name}: {printable(', '.join(changes))}. {component.why}"
+
+
+def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
+    groups = {group.name: group for group in plan.groups}
+    for change in step.changes:
+        group = groups[change.group]
+        nodes = f"{len(group.nodes):,} node{'s' * (len(group.nodes) != 1)}"
+        yield f"  - {group.name} ({nodes}, kubelet {group.version}): {told(change.gates)}"
+    yield f"  each node, {step.max_unavailable} at a time, {step.method.value}:"
+    for number, part in enumerate(step.each_node, 1):
+        yield f"    {number}. {part}"
+
+
+def _rest(count: int) -> Iterator[str]:
+    if count > _SHOWN:
+        yield f"  - and {count - _SHOWN:,} more"
+
+
+def _proof(proof: Proof, *, empty: bool) -> Iterator[str]:
+    if not proof.safe:
+        yield f"Proof: UNSAFE. The shortest story, of {proof.states:,} states seen:"
+        yield from (f"  {number}. {event}" for number, event in enumerate(proof.story, 1))
+        return
+    yield f"Proof: safe. {proof.states:,} states can be reached, and none of them is bad."
+    if empty:
+        yield "There is no volume of the plugins: make none until the last step is done."
+
+
+def _escaped(label: str) -> str:
+    return printable(label).replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
