@@ -11,6 +11,7 @@ from replant.errors import Refused
 from replant.gates.history import LAST, gate_at
 from replant.gates.plugins import BASE_GATE, LIVES, migrated
 from replant.gates.versions import Version
+from replant.inventory.checks.reading import ABSENT
 from replant.inventory.model import Inventory, PodUse, Volume, source_of
 from replant.plan.courses import CONTROLLER, plugin_gates
 from replant.plan.model import ControlPlane, GivenGates, NodeGroup
@@ -109,6 +110,10 @@ class Situation:
             for number, ((version, gates, drivers), nodes) in enumerate(numbered, 1)
         )
 
+    def unread(self, kind: str) -> str:
+        """Why nothing is known of a kind, as the end of a sentence; nothing where it was read."""
+        return _unread(self.inventory, kind)
+
     def kubelet(self, node: str) -> Process:
         """A node's kubelet: what it says of its gates, or what its CSINode lets one conclude."""
         version = self.inventory.kubelet_version(node) or self.server
@@ -155,8 +160,8 @@ def situation(
             f"to {LAST.of_minor}."
         )
     for kind in ("Node", "CSINode", "PersistentVolume"):
-        if not inventory.knows(kind):
-            raise Refused(f"There is no plan without every {kind}: {inventory.unknown[kind]}")
+        if unread := _unread(inventory, kind):
+            raise Refused(f"A plan needs every {kind}, {unread}")
     if not inventory.nodes:
         raise Refused("The cluster has no node.")
     used = {volume.plugin for volume in inventory.in_tree}
@@ -168,6 +173,11 @@ def situation(
             "say which plugin is meant with --plugin."
         )
     return Situation(inventory, chosen, inventory.server, gates)
+
+
+def _unread(inventory: Inventory, kind: str) -> str:
+    why = inventory.unknown.get(kind, "")
+    return "and there is none in the files." if why == ABSENT else why and f"but: {why}"
 
 
 def base_gate_off(process: Process) -> bool:

@@ -46,9 +46,8 @@ def drivers(goal: Goal, situation: Situation) -> Results:
     inventory = situation.inventory
     for plugin in situation.plugins:
         driver = driver_of(plugin)
-        if not inventory.knows("CSIDriver"):
-            unread = inventory.unknown["CSIDriver"]
-            yield blocker(f"Nobody can say whether {driver} is installed: {unread}")
+        if unread := situation.unread("CSIDriver"):
+            yield blocker(f"Whether {driver} is installed would be said by CSIDrivers, {unread}")
         elif driver not in inventory.drivers:
             yield blocker(
                 f"{driver} is not installed.",

@@ -13,9 +13,8 @@ def drain(goal: Goal, situation: Situation) -> Results:
     """Whether there are pods that a drain does not move, or that nobody would make again."""
     if goal is Goal.COMPLETE:
         return
-    if not situation.inventory.knows("Pod"):
-        unread = situation.inventory.unknown["Pod"]
-        yield blocker(f"Nobody can say which pods a drain would meet: {unread}")
+    if unread := situation.unread("Pod"):
+        yield blocker(f"What a drain would meet would be said by Pods, {unread}")
     yield from blocked_by(
         [_name(pod.owner) for pod in situation.pods if pod.top.kind == "DaemonSet"],
         "uses a volume of the plugin and belongs to a DaemonSet, which a drain leaves in place",
@@ -35,9 +34,10 @@ def budgets(goal: Goal, situation: Situation) -> Results:
     if goal is Goal.COMPLETE or situation.empty:
         return
     inventory = situation.inventory
-    if not inventory.knows("PodDisruptionBudget"):
-        unread = inventory.unknown["PodDisruptionBudget"]
-        yield warning(f"Nobody can say whether a budget keeps a drain from ending: {unread}")
+    if unread := situation.unread("PodDisruptionBudget"):
+        yield warning(
+            f"What keeps a drain from ending would be said by PodDisruptionBudgets, {unread}"
+        )
     never, not_now = [], []
     for budget in inventory.budgets:
         name = f"{budget.metadata.namespace or 'default'}/{budget.metadata.name}"
