@@ -257,13 +257,6 @@ def test_what_is_read_again_is_kept_once(given: dict[str, Any], kept_in: str) ->
     assert len(getattr(builder.finish(server=None, unknown={}), kept_in)) == 1
 
 
-def test_labels_that_are_none_make_a_pod_unusable_where_they_are_needed() -> None:
-    odd = {"labels": {"app": 1}}
-    builder, _, problems, _ = read(json.dumps(pod("a", claim="data", metadata=odd)))
-    assert "is passed over: Expected `str`, got `int`" in problems[0]
-    assert builder.finish(server=None, unknown={}).pods == []
-
-
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob"])
 def test_templates_of_every_kind_are_seen(kind: str) -> None:
     inner: Any = {"template": {"spec": {"volumes": [{"name": "d", "rbd": {"image": "a"}}]}}}

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from msgspec import Raw
-from msgspec.json import Decoder
+from msgspec.json import Decoder, encode
 from msgspec.structs import astuple
 
 from replant.gates.versions import Version
@@ -160,7 +159,7 @@ class Builder:
                     inline=inline,
                     fs_group=_has_group(spec),
                     waiting=_waiting(record.status),
-                    label_text=_checked(metadata.labels),
+                    label_text=encode(metadata.labels or {}),
                 )
             )
 
@@ -224,12 +223,6 @@ def _top(owner: ObjectRef, references: list[records.OwnerReference] | None) -> O
             return ObjectRef("Deployment", name, owner.namespace)
         return ObjectRef(reference.kind, reference.name, owner.namespace)
     return owner
-
-
-def _checked(labels: Raw) -> bytes:
-    """Labels as they are written, out of their page; msgspec's error where they are none."""
-    records.labels_of(labels)
-    return bytes(labels)
 
 
 def _narrow_to_namespace(inventory: Inventory, namespace: str) -> None:

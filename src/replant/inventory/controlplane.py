@@ -12,8 +12,6 @@ from replant.inventory import records
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
-_LABEL = "component"
-_LABEL_TEXT = f'"{_LABEL}"'.encode()
 _GATES = "feature-gates"
 _LISTS = ("enable-admission-plugins", "disable-admission-plugins")
 """Given twice, these add up; of the others the last counts."""
@@ -40,11 +38,8 @@ class ControlPlanePod(Struct, frozen=True, gc=False):
 
 def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
     """What a component is told, if the pod is one."""
-    metadata = pod.metadata
-    # Most pods have no such label, and there are many: they are not to be built up for this.
-    if _LABEL_TEXT not in bytes(metadata.labels):
-        return None
-    component = records.labels_of(metadata.labels).get(_LABEL)
+    labels = pod.metadata.labels
+    component = labels.get("component") if labels else None
     if component not in COMPONENTS:
         return None
     gates: dict[str, bool] = {}
@@ -56,7 +51,7 @@ def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
             flags[flag] += f",{value}"
         else:
             flags[flag] = value
-    return ControlPlanePod(component, metadata.name, pod.spec.nodeName or "", gates, flags)
+    return ControlPlanePod(component, pod.metadata.name, pod.spec.nodeName or "", gates, flags)
 
 
 def merged_gates(pods: Iterable[ControlPlanePod]) -> dict[str, dict[str, bool]]:

@@ -88,6 +88,7 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 _SPEC = msgspec.json.Decoder(dict[str, Any])
+_LABELS = msgspec.json.Decoder(records.Strings)
 
 IN_TREE_SOURCES = (
     "awsElasticBlockStore",
@@ -115,12 +116,12 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
     waiting: str
     """Why its containers wait, where they do."""
     label_text: bytes = b"{}"
-    """A pod's labels, as they were read: built up they are more than twice as large."""
+    """A pod's labels, as JSON: built up they are more than twice as large."""
 
     @property
     def labels(self) -> dict[str, str]:
         """A pod's labels; those of a template are not kept."""
-        return records.labels_of(self.label_text)
+        return _LABELS.decode(self.label_text)
 
 
 @dataclass

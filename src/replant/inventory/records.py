@@ -10,16 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from msgspec import Raw, Struct, field
-from msgspec.json import Decoder
 
 Strings = dict[str, str]
-
-_LABELS = Decoder(Strings | None)
-
-
-def labels_of(text: Raw | bytes) -> Strings:
-    """Labels that were left as they are written; msgspec's error where they are none."""
-    return _LABELS.decode(text) or {}
 
 
 class OwnerReference(Struct, gc=False):
@@ -200,8 +192,7 @@ class PodMetadata(Struct, gc=False):
 
     name: str = ""
     namespace: str | None = None
-    labels: Raw = Raw(b"{}")
-    """Wanted of pods that use volumes or are the control plane's, so left as they are written."""
+    labels: Strings | None = None
     ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
 

@@ -30,7 +30,6 @@ class Cause(StrEnum):
     NOBODY_ATTACHES = "no side attaches it"
     OTHER_SIDE_ATTACHES = "the side attaches it that the kubelet does not wait for"
     NO_PROVISIONER = "nobody provisions"
-    NEVER_UNCORDONED = "the node waits for a driver for ever"
 
 
 class Bad(NamedTuple):
@@ -86,7 +85,7 @@ def _never_runs(rules: Rules, world: World, node: Node) -> Cause | None:
         return None
     if node.cordoned:
         stuck = rules.goal(world, node) == node.kubelet and waits_for_driver(rules, node)
-        return Cause.NEVER_UNCORDONED if stuck else None
+        return Cause.NO_DRIVER_TO_MOUNT if stuck else None
     if node.pod != Pod.WAITING:
         return None
     side = rules.kubelet_wants[node.kubelet]

@@ -18,7 +18,7 @@ def tell(rules: Rules, events: Sequence[Event], problem: Bad) -> Iterator[str]:
         yield _sentence(rules, before, event)
         before = event.world
     final = bad(rules, events[-1]) or problem
-    yield _end(final)
+    yield _end(before, final)
 
 
 def _sentence(rules: Rules, before: World, event: Event) -> str:
@@ -62,8 +62,9 @@ def _with_gates(rules: Rules, before: World, after: World) -> str:
     return "with the old gates" if after.leader == source[NOWHERE] else "with the new gates"
 
 
-def _end(problem: Bad) -> str:
+def _end(world: World, problem: Bad) -> str:
     node = f"node {_NAMES[problem.node]}" if problem.node != NOWHERE else ""
+    cordoned = problem.node != NOWHERE and world.nodes[problem.node].cordoned
     name, other = ("CSI", "in-tree") if problem.side == CSI else ("in-tree", "CSI")
     side = "driver" if problem.side == CSI else "in-tree plugin"
     because = {
@@ -77,12 +78,10 @@ def _end(problem: Bad) -> str:
         Cause.NO_PLUGIN_TO_MOUNT: f"the kubelet of {node} has no in-tree plugin any more and does "
         "not redirect to the driver: the pod never runs",
         Cause.NO_DRIVER_TO_MOUNT: f"the kubelet of {node} redirects to a driver that is not there: "
-        "the pod never runs",
+        + ("it is never uncordoned" if cordoned else "the pod never runs"),
         Cause.NOBODY_ATTACHES: f"no side would attach the disk to {node}: the pod never runs",
         Cause.OTHER_SIDE_ATTACHES: f"the kubelet of {node} waits for the disk under its {name} "
         f"name, the controller attaches it under its {other} name: the pod never runs",
         Cause.NO_PROVISIONER: "a pod with a new claim never gets its volume: nobody provisions it",
-        Cause.NEVER_UNCORDONED: f"{node} waits for its driver, which is not installed there: it is "
-        "never uncordoned, and no pod with such a volume can run on it",
     }[problem.cause]
     return f"{problem.state.value.capitalize()}: {because}."

@@ -3,41 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from replant.plan.model import Check, Goal, Weight
 from replant.plan.preflight import controlplane, nodes, volumes, workloads
 from replant.plan.preflight.results import Results
 from replant.plan.situation import Situation
 
-_CHECKS: dict[str, tuple[Callable[[Goal, Situation], Results], str]] = {
-    "versions": (nodes.versions, "No kubelet is newer than the API server, or too old for it."),
-    "control-plane": (
-        controlplane.replicas,
-        "All replicas of the control plane are given the same gates.",
+_SWITCHING = (Goal.ENABLE, Goal.DISABLE)
+_TO_DRIVERS = (Goal.ENABLE, Goal.COMPLETE)
+_ALL = (Goal.ENABLE, Goal.DISABLE, Goal.COMPLETE)
+
+
+class _Look(NamedTuple):
+    look: Callable[[Goal, Situation], Results]
+    passed: str
+    """What it says if all is well."""
+    goals: tuple[Goal, ...] = _ALL
+    """What it matters for."""
+
+
+_CHECKS = {
+    "versions": _Look(nodes.versions, "No kubelet is newer than the API server, or too old."),
+    "control-plane": _Look(
+        controlplane.replicas, "All replicas of the control plane are given the same gates."
     ),
-    "base-gate": (controlplane.base_gate, "CSIMigration is off nowhere."),
-    "drivers": (nodes.drivers, "The drivers are installed, and on every node."),
-    "nodes": (nodes.ready, "Every node is ready."),
-    "announced": (
-        nodes.announced,
-        "Every node says what it redirects, and the controllers follow.",
+    "base-gate": _Look(controlplane.base_gate, "CSIMigration is off nowhere."),
+    "drivers": _Look(
+        nodes.drivers, "The drivers are installed, and on every node.", goals=_TO_DRIVERS
     ),
-    "drain": (workloads.drain, "No pod is in the way of a drain."),
-    "budgets": (workloads.budgets, "No PodDisruptionBudget keeps a drain from ending."),
-    "volumes": (volumes.scanned, "No volume, class or workload is in the way."),
-    "secrets": (volumes.secrets, "Every volume that needs a secret names it, or will."),
-    "cloud-flags": (controlplane.cloud, "No flag of a cloud is needed by anybody else."),
+    "nodes": _Look(nodes.ready, "Every node is ready."),
+    "announced": _Look(
+        nodes.announced, "Every node says what it redirects, and the controllers follow."
+    ),
+    "drain": _Look(workloads.drain, "No pod is in the way of a drain.", goals=_SWITCHING),
+    "budgets": _Look(
+        workloads.budgets, "No PodDisruptionBudget keeps a drain from ending.", goals=_SWITCHING
+    ),
+    "volumes": _Look(volumes.scanned, "No volume, class or workload is in the way."),
+    "secrets": _Look(
+        volumes.secrets,
+        "Every volume that needs a secret names it, or will.",
+        goals=(Goal.ENABLE,),
+    ),
+    "cloud-flags": _Look(
+        controlplane.cloud,
+        "No flag of a cloud is needed by anybody else.",
+        goals=(Goal.COMPLETE,),
+    ),
 }
-"""Each check, in the order in which to look at them, and what it says if all is well."""
+"""Each check, in the order in which to look at them."""
 
 
 def preflight(goal: Goal, situation: Situation) -> tuple[Check, ...]:
-    """What every check found."""
+    """What every check found that matters for the goal."""
     found = []
-    for name, (look, passed) in _CHECKS.items():
-        results = [
-            Check(check=name, result=weight, message=message, fix=fix)
-            for weight, message, fix in look(goal, situation)
-        ]
-        found += results or [Check(check=name, result=Weight.PASSED, message=passed)]
+    for name, (look, passed, goals) in _CHECKS.items():
+        if goal in goals:
+            results = [
+                Check(check=name, result=weight, message=message, fix=fix)
+                for weight, message, fix in look(goal, situation)
+            ]
+            found += results or [Check(check=name, result=Weight.PASSED, message=passed)]
     return tuple(found)

@@ -59,9 +59,9 @@ def base_gate(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
         )
 
 
-def cloud(goal: Goal, situation: Situation) -> Results:
+def cloud(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether the cloud's flags can go with the plugins."""
-    if goal is not Goal.COMPLETE or not cloudflags.clouds(situation):
+    if not cloudflags.clouds(situation):
         return
     if needed := cloudflags.still_needed(situation):
         yield warning(

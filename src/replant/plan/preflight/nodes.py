@@ -39,10 +39,8 @@ def versions(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     )
 
 
-def drivers(goal: Goal, situation: Situation) -> Results:
+def drivers(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether the drivers are installed, and on every node."""
-    if goal is Goal.DISABLE:
-        return
     inventory = situation.inventory
     for plugin in situation.plugins:
         driver = driver_of(plugin)

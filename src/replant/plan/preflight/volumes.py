@@ -36,15 +36,14 @@ def scanned(goal: Goal, situation: Situation) -> Results:
         )
 
 
-def secrets(goal: Goal, situation: Situation) -> Results:
+def secrets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether every secret is known that a volume must name."""
-    if goal is Goal.ENABLE:
-        yield from blocked_by(
-            [volume.name for volume in unknown_secrets(situation)],
-            "has no secret to take the driver's token from, and its class names none",
-            "replant explain RP701",
-            noun="Volume",
-        )
+    yield from blocked_by(
+        [volume.name for volume in unknown_secrets(situation)],
+        "has no secret to take the driver's token from, and its class names none",
+        "replant explain RP701",
+        noun="Volume",
+    )
 
 
 def _objects(situation: Situation) -> frozenset[tuple[str, str, str]]:

@@ -9,10 +9,8 @@ from replant.plan.preflight.results import Results, blocked_by, blocker, listed,
 from replant.plan.situation import Situation
 
 
-def drain(goal: Goal, situation: Situation) -> Results:
+def drain(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether there are pods that a drain does not move, or that nobody would make again."""
-    if goal is Goal.COMPLETE:
-        return
     if unread := situation.unread("Pod"):
         yield blocker(f"What a drain would meet would be said by Pods, {unread}")
     yield from blocked_by(
@@ -29,9 +27,9 @@ def drain(goal: Goal, situation: Situation) -> Results:
     )
 
 
-def budgets(goal: Goal, situation: Situation) -> Results:
+def budgets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether a PodDisruptionBudget would keep a drain from ending."""
-    if goal is Goal.COMPLETE or situation.empty:
+    if situation.empty:
         return
     inventory = situation.inventory
     if unread := situation.unread("PodDisruptionBudget"):
