@@ -17,6 +17,7 @@ PATHS = {
     "PersistentVolume": "api/v1/persistentvolumes",
     "PersistentVolumeClaim": "api/v1/persistentvolumeclaims",
     "Pod": "api/v1/pods",
+    "ConfigMap": "api/v1/configmaps",
     "Event": "api/v1/events",
     "ServiceAccount": "api/v1/serviceaccounts",
     "StorageClass": "apis/storage.k8s.io/v1/storageclasses",

@@ -89,7 +89,8 @@ class LightNode(Stoppable):
         }
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
         room = {"cpu": "4", "memory": "8Gi", "pods": "110"}
-        status = {"conditions": [ready], "capacity": room, "allocatable": room}
+        info = {"nodeInfo": {"kubeletVersion": f"v{self._version}"}}
+        status = {"conditions": [ready], "capacity": room, "allocatable": room, **info}
         self._api.create_status(node, status)
 
     def _write_csi_node(self) -> None:
