@@ -37,6 +37,7 @@ format: $(READY) ## Format the code and mend what the linter can
 bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.translate
 	$(BIN)/python -m benchmarks.scan
+	$(BIN)/python -m benchmarks.plan
 
 lock: $(READY) ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

@@ -128,6 +128,7 @@ def node(serial: int) -> Object:
         },
         "spec": {"providerID": f"aws:///us-east-1a/i-{serial:017x}"},
         "status": {
+            "conditions": [{"type": "Ready", "status": "True"}],
             "nodeInfo": {"kubeletVersion": "v1.24.17"},
             "images": [{"names": [f"registry.example.org/app-{n}:1.4"]} for n in range(40)],
             "volumesAttached": [],

@@ -71,8 +71,8 @@ _SHARED = [
         "--control-plane-gates", "controller_gates", multiple=True, metavar="GATE=true|false,…",
         callback=options.gates, help="What kube-controller-manager is given, where it hides that.",
     ),
-    click.option("--nodes", "method", type=click.Choice(METHODS), default=METHODS[0],
-                 show_default=True, help="Switch kubelets, or replace machines."),
+    click.option("--nodes", "method", type=click.Choice(METHODS), default=None,
+                 help="Switch kubelets, or replace machines; by default the platform's way."),
     click.option("--max-unavailable", type=click.IntRange(min=1), default=1, show_default=True,
                  metavar="NODES", help="So many nodes are cordoned at a time."),
     click.option("-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
@@ -118,17 +118,19 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
     from replant.plan.compose import Choices
-    from replant.plan.make import Wanted, make_plan
+    from replant.plan.make import Wanted, make_plan, method_of
     from replant.plan.model import Goal, NodeMethod
     from replant.routing import AttachController
 
     report = Report(verbose=verbose)
-    choices = Choices(NodeMethod(given.pop("method")), given.pop("max_unavailable"))
-    adc = given.pop("adc")
+    platform, method, adc = (given.pop(name) for name in ("platform", "method", "adc"))
+    choices = Choices(
+        NodeMethod(method) if method else method_of(platform), given.pop("max_unavailable")
+    )
     wanted = Wanted(
         goal=Goal(goal),
         plugins=given.pop("plugins"),
-        platform=given.pop("platform"),
+        platform=platform,
         attach_controller=AttachController(adc) if adc else None,
         controller_gates=given.pop("controller_gates") or None,
         choices=choices,

@@ -102,6 +102,7 @@ def told(verdict: Verdict) -> str:
     if verdict.safe:
         return f"Safe: {verdict.states:,} states can be reached, and none of them is bad."
     *events, end = verdict.story
-    lines = [f"Unsafe. The shortest story, of {verdict.states:,} states seen:", ""]
+    seen = f"{verdict.states:,} states seen"
+    lines = [f"Unsafe for {verdict.plugin}. The shortest story, of {seen}:", ""]
     lines += [f"  {number}. {event}" for number, event in enumerate(events, 1)]
     return "\n".join([*lines, "", end])

@@ -64,6 +64,7 @@ def proved(plan: Plan) -> Proof:
         safe=verdict.safe,
         bad_state=verdict.bad_state,
         states=verdict.states,
+        plugin=verdict.plugin,
         story=verdict.story,
     )
 

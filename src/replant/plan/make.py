@@ -12,12 +12,12 @@ from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory
 from replant.plan.compose import Choices, steps
 from replant.plan.courses import proved
-from replant.plan.model import API_VERSION, KIND, Goal, Plan
+from replant.plan.model import API_VERSION, KIND, Goal, NodeMethod, Plan
 from replant.plan.preflight import preflight
 from replant.plan.situation import situation
 from replant.routing import AttachController
 
-NODE_DRIVEN_PLATFORM = "openshift"
+OPENSHIFT, GARDENER = "openshift", "gardener"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,5 +65,11 @@ def refuse_other(plan: Plan, inventory: Inventory) -> None:
 
 
 def _of_platform(platform: str) -> AttachController:
-    openshift = platform == NODE_DRIVEN_PLATFORM
+    """OpenShift has a patch of its own in its attach/detach controller."""
+    openshift = platform == OPENSHIFT
     return AttachController.NODE_DRIVEN if openshift else AttachController.UPSTREAM
+
+
+def method_of(platform: str) -> NodeMethod:
+    """How a platform gives nodes other kubelets: Gardener rolls its machines."""
+    return NodeMethod.REPLACE if platform == GARDENER else NodeMethod.IN_PLACE

@@ -177,6 +177,8 @@ class Proof(_Part, frozen=True, kw_only=True):
     safe: bool
     bad_state: str | None
     states: int
+    plugin: str = ""
+    """Whose volumes come to harm, where any do."""
     story: tuple[str, ...] = ()
 
 

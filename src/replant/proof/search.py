@@ -26,6 +26,8 @@ class Verdict:
     bad_state: BadState | None = None
     story: tuple[str, ...] = ()
     """What happens from the beginning to the bad state, in sentences."""
+    plugin: str = ""
+    """Whose volumes come to harm, where any do."""
 
     @property
     def safe(self) -> bool:
@@ -46,7 +48,7 @@ def verify(course: Course) -> Verdict:
     if not unsafe:
         return Verdict(states)
     nearest = min(unsafe, key=lambda it: (it.bad_state is not BadState.YANKED, len(it.story)))
-    return replace(nearest, states=states)
+    return replace(nearest, states=states, plugin=course.plugin)
 
 
 def verify_all(courses: Iterable[Course]) -> Verdict:

@@ -135,7 +135,7 @@ def _rest(count: int) -> Iterator[str]:
 
 def _proof(proof: Proof, *, empty: bool) -> Iterator[str]:
     if not proof.safe:
-        yield f"Proof: UNSAFE. The shortest story, of {proof.states:,} states seen:"
+        yield f"Proof: UNSAFE for {proof.plugin}. The story, of {proof.states:,} states seen:"
         yield from (f"  {number}. {event}" for number, event in enumerate(proof.story, 1))
         return
     yield f"Proof: safe. {proof.states:,} states can be reached, and none of them is bad."
