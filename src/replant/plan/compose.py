@@ -33,6 +33,8 @@ from replant.routing import Process
 _COMPLETE_UNTIL = Version(1, 21)
 """Up to here the gate that takes a plugin away is its Complete gate."""
 
+_SETTLE_SECONDS = 10
+
 _WHY = {
     CONTROLLER: "It provisions, attaches, detaches, expands and deletes.",
     SCHEDULER: "It counts volumes against the limits of nodes, and must count as the "
@@ -227,6 +229,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         method=choices.method,
         drain=drain,
         max_unavailable=choices.max_unavailable,
+        settle_seconds=_SETTLE_SECONDS if drain else 0,
         each_node=each_node(choices.method, drain=drain),
     )
 
@@ -238,11 +241,12 @@ def each_node(method: NodeMethod, *, drain: bool) -> tuple[str, ...]:
         if method is NodeMethod.IN_PLACE
         else "replace the machine by one with the new kubelet"
     )
-    wait = "wait for the annotation and the drivers in its CSINode"
+    listed = "wait for the annotation and the drivers in its CSINode"
     if not drain:
-        return switch, wait
-    empty = "wait until no volume of the plugins is attached or in use there, in the cloud too"
-    return "cordon", "drain", empty, switch, wait, "uncordon"
+        return switch, listed
+    settle = f"and {_SETTLE_SECONDS} seconds more"
+    empty = "wait until no volume of the plugins is attached or in use there"
+    return "cordon", "drain", f"{empty}, {settle}", switch, f"{listed}, {settle}", "uncordon"
 
 
 def _refuse_unmigratable(plugin: str, version: Version, where: str) -> None:

@@ -158,6 +158,9 @@ class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
     method: NodeMethod
     drain: bool
     max_unavailable: Annotated[int, Meta(ge=1)]
+    settle_seconds: Annotated[int, Meta(ge=0)]
+    """How long to wait beyond what can be seen: the cloud ends a detach after the node's status
+    says so, and the controllers hear of an annotation after it is written."""
     each_node: tuple[str, ...]
     """What is done for each node, in this order."""
 
