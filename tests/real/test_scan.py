@@ -75,8 +75,9 @@ def cluster(request: pytest.FixtureRequest, ground: Path) -> Iterator[Cluster]:
 def create_namespaces(api: Api) -> None:
     """Those of the demo's cluster, each with the account that a controller would make."""
     namespaces = {obj["metadata"].get("namespace", "default") for obj in sample()}
-    for namespace in namespaces - {"default"}:
-        api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
+    for namespace in namespaces:
+        if not api.find("Namespace", namespace):
+            api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     for namespace in namespaces:
         account = {"name": "default", "namespace": namespace}
         api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
