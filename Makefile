@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+SAMPLE := -f examples/cluster.yaml --server-version 1.24.17
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-real real-binaries check format bench lock clean
@@ -11,9 +12,19 @@ READY  := $(VENV)/.ready
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Scan a sample cluster's dump, then show what translating it changes
-	$(BIN)/replant scan -f examples/cluster.yaml --server-version 1.24.17 --target-version 1.31 --fail-on never
+demo: $(READY) ## Scan, translate, plan and prove, all on a sample cluster's dump
+	@echo '== Where the sample cluster stands on its way to 1.31'
+	$(BIN)/replant scan $(SAMPLE) --target-version 1.31 --fail-on never
+	@echo; echo '== What translating its objects changes'
 	$(BIN)/replant translate -f examples/cluster.yaml -o diff
+	@echo; echo '== What switching its vSphere volumes takes'
+	$(BIN)/replant plan enable $(SAMPLE) --plugin vsphere-volume
+	@echo; echo '== The same plan as a file, proved once more against the cluster'
+	@plan=$$(mktemp) && trap 'rm -f "$$plan"' EXIT && \
+	  $(BIN)/replant plan enable $(SAMPLE) --plugin vsphere-volume -o yaml > "$$plan" && \
+	  $(BIN)/replant verify "$$plan" $(SAMPLE)
+	@echo; echo '== An order without a drain, which must be caught'
+	$(BIN)/replant verify examples/orders/no-drain.yaml; test $$? -eq 3
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest
