@@ -86,7 +86,7 @@ def _outcome(prog_name: str) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (ReplantError, OSError) as error:
-        click.echo(f"replant: {printable(str(error))}", err=True)
+        click.echo(f"error: {printable(str(error))}", err=True)
         return FAILED
     except Exception as error:
         if os.environ.get("REPLANT_TRACEBACK"):

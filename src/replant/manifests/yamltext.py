@@ -95,9 +95,9 @@ class _Loader(yaml.CSafeLoader):
             node.value = [(self._text_key(key), value) for key, value in node.value]
         else:
             own = len(node.value)
-        keys = [key.value for key, _ in node.value[len(node.value) - own :]]
-        if len(set(keys)) != own:
-            _refuse_repeated(node, keys)
+        keys = [key for key, _ in node.value[len(node.value) - own :]]
+        if len({key.value for key in keys}) != own:
+            _refuse_repeated(keys)
         construct = self.construct_object
         return {key.value: construct(value, deep=deep) for key, value in node.value}
 
@@ -240,10 +240,12 @@ def _key_text(key: Any, node: yaml.Node) -> str:
     raise _not_valid(node, f"a key must be text, not {type(key).__name__}")
 
 
-def _refuse_repeated(node: yaml.MappingNode, keys: list[Any]) -> None:
-    repeated = next((key for key in keys if keys.count(key) > 1), None)
-    if isinstance(repeated, str):
-        raise _not_valid(node, f"the key {repeated!r} is given twice")
+def _refuse_repeated(keys: list[yaml.Node]) -> None:
+    seen = set()
+    for key in keys:
+        if key.value in seen:
+            raise _not_valid(key, f"the key {key.value!r} is given twice")
+        seen.add(key.value)
 
 
 def _refuse_deep(text: str) -> None:

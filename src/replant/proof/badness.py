@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -41,39 +42,33 @@ class Bad(NamedTuple):
     side: int = NONE
 
 
-def bad(rules: Rules, event: Event) -> Bad | None:
-    """What is bad about the world after an event, if anything is: the worst of it."""
+def problems(rules: Rules, event: Event) -> Iterator[Bad]:
+    """All that is bad about an event and the world after it."""
+    world = event.world
     if event.yanks:
-        return Bad(BadState.YANKED, Cause.DETACHED_UNDER_POD, event.node, event.side)
-    return _held_wrongly(rules, event.world) or _unservable(rules, event.world)
-
-
-def _held_wrongly(rules: Rules, world: World) -> Bad | None:
-    holding = NOWHERE
+        yield Bad(BadState.YANKED, Cause.DETACHED_UNDER_POD, event.node, event.side)
+    held_on = []
     for number, node in enumerate(world.nodes):
         held = node.holder if rules.attachable else node.mounted | node.forgotten
         if held == BOTH:
-            return Bad(BadState.DOUBLY_ATTACHED, Cause.BOTH_SIDES, number)
-        if held and rules.attachable:
-            if holding != NOWHERE:
-                return Bad(BadState.DOUBLY_ATTACHED, Cause.TWO_NODES, number)
-            holding = number
-    if holding != NOWHERE:
-        node = world.nodes[holding]
-        for side in SIDES:
-            if node.holds(side) == Hold.HELD and not rules.can_detach(side, world.leader):
-                return Bad(BadState.STRANDED, Cause.NO_PLUGIN_TO_DETACH, holding, side)
-    return None
-
-
-def _unservable(rules: Rules, world: World) -> Bad | None:
+            yield Bad(BadState.DOUBLY_ATTACHED, Cause.BOTH_SIDES, number)
+        if rules.attachable and held:
+            held_on.append(number)
+            yield from _stranded(rules, world, number, node)
+    if len(held_on) > 1:
+        yield Bad(BadState.DOUBLY_ATTACHED, Cause.TWO_NODES, held_on[-1])
     if not rules.claims_served[world.leader]:
-        return Bad(BadState.UNSERVABLE, Cause.NO_PROVISIONER)
+        yield Bad(BadState.UNSERVABLE, Cause.NO_PROVISIONER)
     for number, node in enumerate(world.nodes):
-        cause = _never_runs(rules, world, node)
-        if cause:
-            return Bad(BadState.UNSERVABLE, cause, number, rules.kubelet_wants[node.kubelet])
-    return None
+        if cause := _never_runs(rules, world, node):
+            side = rules.kubelet_wants[node.kubelet]
+            yield Bad(BadState.UNSERVABLE, cause, number, side)
+
+
+def _stranded(rules: Rules, world: World, number: int, node: Node) -> Iterator[Bad]:
+    for side in SIDES:
+        if node.holds(side) == Hold.HELD and not rules.can_detach(side, world.leader):
+            yield Bad(BadState.STRANDED, Cause.NO_PLUGIN_TO_DETACH, number, side)
 
 
 def _never_runs(rules: Rules, world: World, node: Node) -> Cause | None:
@@ -91,9 +86,10 @@ def _never_runs(rules: Rules, world: World, node: Node) -> Cause | None:
     side = rules.kubelet_wants[node.kubelet]
     if not rules.can_mount(side, node):
         return Cause.NO_DRIVER_TO_MOUNT if side == CSI else Cause.NO_PLUGIN_TO_MOUNT
-    if not rules.attachable or node.holds(side) == Hold.HELD or node.wanted & side:
+    if not rules.attachable or node.holds(side) == Hold.HELD:
         return None
     attached_by = rules.controller_wants(world.leader, node)
-    if attached_by == side:
-        return None
+    if side & (attached_by | node.wanted):
+        can = rules.can_attach(side, world.leader, node)
+        return None if can else Cause.NOBODY_ATTACHES
     return Cause.OTHER_SIDE_ATTACHES if attached_by else Cause.NOBODY_ATTACHES

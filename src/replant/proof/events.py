@@ -222,13 +222,8 @@ def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator
 
 
 def _may_attach(rules: Rules, world: World, number: int, node: Node, side: int) -> bool:
-    """Whether an attach would succeed.
-
-    The controller itself sees only holds under the same name; of the others the cloud knows.
-    """
-    elsewhere = any(other.holds(side) for at, other in enumerate(world.nodes) if at != number)
-    free = world.disk in (NOWHERE, number)
-    return free and not elsewhere and rules.can_attach(side, world.leader, node)
+    """Whether an attach would succeed: the cloud refuses a disk that another node has."""
+    return world.disk in (NOWHERE, number) and rules.can_attach(side, world.leader, node)
 
 
 def _kubelet(rules: Rules, world: World, number: int, node: Node) -> Iterator[Event]:
@@ -239,7 +234,7 @@ def _kubelet(rules: Rules, world: World, number: int, node: Node) -> Iterator[Ev
         if node.mounted or node.forgotten:
             after = node._replace(mounted=NONE, forgotten=NONE)
             yield Event(Act.UNMOUNT, number, node.mounted, _with(world, number, after))
-    elif not side & node.mounted and rules.can_mount(side, node):
+    elif (node.pod == Pod.WAITING or not side & node.mounted) and rules.can_mount(side, node):
         there = node.holds(side) == Hold.HELD and world.disk == number
         if there or not rules.attachable:
             after = node._replace(pod=Pod.RUNNING, mounted=node.mounted | side)

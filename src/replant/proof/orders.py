@@ -21,7 +21,8 @@ FIRST = Version(1, 17)
 """The first minor whose controllers ask a node whether it is migrated."""
 
 _NODES = "nodes"
-_MINOR = re.compile(r"v?(\d+)\.(\d+)")
+_VERSION = "kubernetesVersion"
+_MINOR = re.compile(r"v?\d+\.\d+\+?")
 Path = tuple[str | int, ...]
 
 
@@ -84,15 +85,15 @@ class _Value:
         if not FIRST <= version.first_patch <= LAST:
             known = f"only {FIRST.of_minor} to {LAST.of_minor}"
             raise self.wrong(f"{version.of_minor} is not known here, {known}")
-        return (version.newest_patch if _MINOR.fullmatch(text) else version), text
+        return (version.newest_patch if _MINOR.fullmatch(text.strip()) else version), text.strip()
 
     def _version_text(self) -> str:
-        if isinstance(self.data, float):
-            text = str(self.data)
-            if int(text.partition(".")[2]) < FIRST.minor:
-                raise self.wrong(f'may have been {text}0: put it in quotes, as in "{text}0"')
-            return text
-        return self.text()
+        if not isinstance(self.data, float):
+            return self.text()
+        text = str(self.data)
+        if re.fullmatch(r"1\.\d", text):
+            raise self.wrong(f'may have been {text}0: put it in quotes, as in "{text}0"')
+        return text
 
     def _mapping(self) -> Mapping[str, Any]:
         if not isinstance(self.data, dict):
@@ -104,22 +105,24 @@ def read_order(document: object) -> Course:
     """The course that an order describes; OrderError says what is wrong with it, and where."""
     order = _Value(document, ())
     given = order.fields(
-        ("apiVersion", "kind", "metadata", "plugin", "kubernetesVersion", "adc",
+        ("apiVersion", "kind", "metadata", "plugin", _VERSION, "adc",
          "driverInstalled", "from", "steps"),
-        required=("apiVersion", "kind", "plugin", "kubernetesVersion", "steps"),
+        required=("apiVersion", "kind", "plugin", _VERSION, "steps"),
     )  # fmt: skip
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
         if given[name].text() != wanted:
             raise given[name].wrong(f"is not {wanted}")
-    version, _ = given["kubernetesVersion"].version()
+    version, _ = given[_VERSION].version()
     attach_controller = _attach_controller(given.get("adc"))
     driver = given["driverInstalled"].flag() if "driverInstalled" in given else True
     sides = given["from"].fields(("controlPlane", _NODES)) if "from" in given else {}
     controller, kubelet = (
-        _process(sides[name].below() if name in sides else {}, version)[0]
+        _process(_split(sides[name].below() if name in sides else {}), version)[0]
         for name in ("controlPlane", _NODES)
     )
-    _refuse_newer(kubelet, controller, given.get("from", order))
+    if attach_controller is AttachController.UPSTREAM:
+        # OpenShift alone takes its control plane down first, and may be found half-way.
+        _refuse_newer(kubelet, controller, given.get("from", order))
     return Course(
         plugin=_plugin(given["plugin"]),
         controller=controller,
@@ -161,36 +164,46 @@ def _moves(
         if len(given) != 1:
             raise step.wrong("is not one of controlPlane and nodes")
         if switch := given.get("controlPlane"):
-            controller, told = _switched(switch, switch.below(), controller.version)
+            controller, told = _switched(switch, _split(switch.below()), controller.version)
             if attach_controller is AttachController.UPSTREAM:
-                # OpenShift alone takes its control plane down first.
                 _refuse_newer(kubelet, controller, switch)
             yield SwitchMove(controller, told)
         else:
             nodes = given[_NODES]
-            fields = nodes.fields(("drain", "gates", "kubernetesVersion"))
-            drain = fields.pop("drain").flag() if "drain" in fields else False
-            fields |= fields.pop("gates").below() if "gates" in fields else {}
-            kubelet, told = _switched(nodes, fields, kubelet.version)
-            _refuse_newer(kubelet, controller, nodes)
+            fields = nodes.fields(("drain", "gates", _VERSION))
+            drain = fields["drain"].flag() if "drain" in fields else False
+            gates = fields["gates"].below() if "gates" in fields else {}
+            before = kubelet.version
+            kubelet, told = _switched(nodes, (gates, fields.get(_VERSION)), before)
+            if attach_controller is AttachController.UPSTREAM or kubelet.version > before:
+                _refuse_newer(kubelet, controller, nodes)
             yield NodesMove({_NODES: kubelet}, drain, told)
 
 
-def _switched(step: _Value, fields: dict[str, _Value], version: Version) -> tuple[Process, str]:
-    if not fields:
-        raise step.wrong("gives neither gates nor a kubernetesVersion")
-    return _process(fields, version)
+_Given = tuple[dict[str, _Value], _Value | None]
+"""The gates and the version that a component is given, as far as it is given any."""
 
 
-def _process(fields: dict[str, _Value], version: Version) -> tuple[Process, str]:
+def _split(fields: dict[str, _Value]) -> _Given:
+    version = fields.pop(_VERSION, None)
+    return fields, version
+
+
+def _switched(step: _Value, given: _Given, version: Version) -> tuple[Process, str]:
+    if not any(given):
+        raise step.wrong(f"gives neither gates nor a {_VERSION}")
+    return _process(given, version)
+
+
+def _process(given: _Given, version: Version) -> tuple[Process, str]:
     """A component that is given these gates, or this version; and both as a story tells them.
 
     What is not named has the version's default, whatever it was before.
     """
-    gates = {name: it for name, it in fields.items() if name != "kubernetesVersion"}
+    gates, wanted = given
     told = [f"{gate}={str(it.flag()).lower()}" for gate, it in gates.items()]
-    if "kubernetesVersion" in fields:
-        version, text = fields["kubernetesVersion"].version()
+    if wanted:
+        version, text = wanted.version()
         told.insert(
             0, f"Kubernetes {text}" if gates else f"Kubernetes {text} and its default gates"
         )

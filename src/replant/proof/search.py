@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
-from replant.proof.badness import Bad, BadState, Cause, bad
+from replant.proof.badness import Bad, BadState, Cause, problems
 from replant.proof.course import Course
 from replant.proof.events import Event, may_happen, settled
 from replant.proof.story import tell
 from replant.proof.world import NOWHERE, Rules, World
 
 _WORST_FIRST = list(BadState)
-Excuse = tuple[BadState, Cause]
+_Excuses = frozenset[tuple[BadState, Cause, int]]
+"""What may go wrong anyway, and on nodes of which group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,8 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
         worst: _Ending | None = None
         for world in ahead:
             for event in may_happen(rules, world):
-                problem = bad(rules, event)
-                if problem and problem[:2] not in excuses:
-                    if worst is None or _worse(problem, worst.problem):
+                if problem := _fault(rules, event, excuses):
+                    if worst is None or _rank(problem) < _rank(worst.problem):
                         worst = _Ending(world, event, problem)
                     continue
                 after = canonical(event.world)
@@ -86,9 +86,8 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
         ahead = reached
     if nearest is None:
         return Verdict(len(came_from))
-    events = _replayed(rules, _path(came_from, nearest.before), nearest)
-    story = tuple(tell(rules, events, nearest.problem))
-    return Verdict(len(came_from), nearest.problem.state, story)
+    events, problem = _replayed(rules, _path(came_from, nearest.before), nearest)
+    return Verdict(len(came_from), problem.state, tuple(tell(rules, events, problem)))
 
 
 def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
@@ -101,20 +100,25 @@ def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
             yield pair
 
 
+class _Told(NamedTuple):
+    events: list[Event]
+    problem: Bad
+
+
 class _Ending(NamedTuple):
     before: World
     event: Event
     problem: Bad
 
 
-def _excuses(untouched: Rules) -> frozenset[Excuse]:
+def _excuses(untouched: Rules) -> _Excuses:
     """What may go wrong without any move: that is not the moves' fault."""
     start = canonical(untouched.start)
-    seen, ahead, found = {start}, [start], set()
+    found: set[tuple[BadState, Cause, int]] = set()
+    seen, ahead = {start}, [start]
     while ahead:
         for event in may_happen(untouched, ahead.pop()):
-            if problem := bad(untouched, event):
-                found.add((problem.state, problem.cause))
+            found.update(_excuse(event.world, it) for it in problems(untouched, event))
             world = canonical(event.world)
             if world not in seen:
                 seen.add(world)
@@ -122,8 +126,19 @@ def _excuses(untouched: Rules) -> frozenset[Excuse]:
     return frozenset(found)
 
 
-def _worse(one: Bad, other: Bad) -> bool:
-    return _WORST_FIRST.index(one.state) < _WORST_FIRST.index(other.state)
+def _excuse(world: World, problem: Bad) -> tuple[BadState, Cause, int]:
+    group = world.nodes[problem.node].group if problem.node != NOWHERE else NOWHERE
+    return problem.state, problem.cause, group
+
+
+def _fault(rules: Rules, event: Event, excuses: _Excuses) -> Bad | None:
+    """The worst that is bad about an event and cannot be excused, if anything is."""
+    found = [it for it in problems(rules, event) if _excuse(event.world, it) not in excuses]
+    return min(found, key=_rank, default=None) if found else None
+
+
+def _rank(problem: Bad) -> int:
+    return _WORST_FIRST.index(problem.state)
 
 
 def canonical(world: World) -> World:
@@ -143,18 +158,16 @@ def _path(came_from: dict[World, World | None], last: World) -> list[World]:
     return path[::-1]
 
 
-def _replayed(rules: Rules, path: list[World], ending: _Ending) -> list[Event]:
-    """The events of a path, with each node keeping its place all the way."""
+def _replayed(rules: Rules, path: list[World], ending: _Ending) -> _Told:
+    """A path with each node keeping its place all the way, and the bad state at its end."""
     world, events = settled(rules, rules.start), []
     for target in path[1:]:
         event = next(it for it in may_happen(rules, world) if canonical(it.world) == target)
         events.append(event)
         world = event.world
-    ends = (it for it in may_happen(rules, world) if _is(rules, it, ending))
-    return [*events, next(ends)]
-
-
-def _is(rules: Rules, event: Event, ending: _Ending) -> bool:
-    problem = bad(rules, event)
-    same = canonical(event.world) == canonical(ending.event.world)
-    return same and problem is not None and problem[:2] == ending.problem[:2]
+    last = canonical(ending.event.world)
+    for event in may_happen(rules, world):
+        found = [it for it in problems(rules, event) if it[:2] == ending.problem[:2]]
+        if found and canonical(event.world) == last:
+            return _Told([*events, event], found[0])
+    raise AssertionError("a story does not end as it was found to")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from replant.proof.badness import Bad, Cause, bad
-from replant.proof.events import Act, Event
+from replant.proof.badness import Bad, Cause
+from replant.proof.events import Act, Event, settled
 from replant.proof.world import CSI, NOWHERE, Rules, World
 
 _NAMES = "ABCD"
@@ -13,12 +13,11 @@ _NAMES = "ABCD"
 
 def tell(rules: Rules, events: Sequence[Event], problem: Bad) -> Iterator[str]:
     """The story of some events, and what is bad about its end."""
-    before = rules.start
+    before = settled(rules, rules.start)
     for event in events:
         yield _sentence(rules, before, event)
         before = event.world
-    final = bad(rules, events[-1]) or problem
-    yield _end(before, final)
+    yield _end(before, problem)
 
 
 def _sentence(rules: Rules, before: World, event: Event) -> str:

@@ -1,0 +1,95 @@
+"""What each actor may do next, where a search alone would not notice that it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replant.proof.events import Act, may_happen, progress
+from replant.proof.world import CSI, IN_TREE, NOWHERE, Hold, Pod, Rules
+from tests.proof.making import OFF, ON, Making
+
+AWS = Making()
+HERE, ELSEWHERE = 0, 1
+WAITS, RUNS = {"pod": Pod.WAITING}, {"pod": Pod.RUNNING}
+HELD, DEAD = {"in_tree": Hold.HELD}, {"alive": False}
+MOUNTED, WANTED = {"mounted": IN_TREE}, {"wanted": IN_TREE}
+FORGOTTEN = {"forgotten": IN_TREE}
+
+OFF_NODE = {
+    "a pod waits for what is wanted": (WAITS | WANTED, NOWHERE, {Act.ATTACH}),
+    "it is attached": (WAITS | WANTED | HELD, HERE, {Act.MOUNT}),
+    "the cloud has it elsewhere": (WAITS | WANTED, ELSEWHERE, set()),
+    # A kubelet reports as in use what it waits for, too.
+    "not wanted, and waited for": (WAITS | HELD, HERE, {Act.LOOK, Act.MOUNT}),
+    "mounted still": (HELD | MOUNTED, HERE, {Act.UNMOUNT}),
+    "unmounted": (HELD, HERE, {Act.DETACH}),
+    "a dead node is not waited for": (HELD | MOUNTED | DEAD, HERE, {Act.DETACH}),
+    "the cloud has been asked": ({"in_tree": Hold.LETTING_GO}, HERE, {Act.DETACHED}),
+}
+ON_NODE = {
+    "the old name is wanted still": (RUNS | FORGOTTEN | HELD | WANTED, {Act.LOOK}),
+    "both are": (RUNS | FORGOTTEN | HELD | {"wanted": IN_TREE | CSI}, {Act.ATTACH}),
+    "the new one is": (RUNS | FORGOTTEN | HELD | {"wanted": CSI}, {Act.ATTACH, Act.DETACH}),
+}
+
+
+def acts(gates: dict[str, bool], node: dict[str, Any], disk: int) -> set[Act]:
+    """What may happen by itself on such a node, with a controller that is on."""
+    rules = Rules(AWS.course(ON, (AWS.group("n", gates),)), (0, 0))
+    changed, other = rules.start.nodes
+    world = rules.start._replace(nodes=(changed._replace(**node), other), disk=disk)
+    return {event.act for event in progress(rules, world)}
+
+
+@pytest.mark.parametrize(("node", "disk", "expected"), OFF_NODE.values(), ids=OFF_NODE)
+def test_on_a_node_that_is_off(node: dict[str, Any], disk: int, expected: set[Act]) -> None:
+    assert acts(OFF, node, disk) == expected
+
+
+@pytest.mark.parametrize(("node", "expected"), ON_NODE.values(), ids=ON_NODE)
+def test_on_a_node_that_was_switched_on_in_place(node: dict[str, Any], expected: set[Act]) -> None:
+    assert acts(ON, node, HERE) == expected
+
+
+def test_old_gates_may_lead_again_until_all_replicas_are_confirmed() -> None:
+    rules = Rules(AWS.course(OFF, (AWS.group("n", OFF),), AWS.switch(ON)), (0,))
+    old, new = (rules.processes.index(AWS.process(it)) for it in (OFF, ON))
+
+    def leaders() -> set[int]:
+        events = may_happen(rules, world)
+        return {world.leader} | {it.world.leader for it in events if it.act is Act.TAKE_OVER}
+
+    world = rules.start
+    assert leaders() == {old}
+    for leader in (old, new):
+        world = rules.start._replace(rolling=True, leader=leader)
+        assert leaders() == {old, new}
+    world = next(it.world for it in may_happen(rules, world) if it.act is Act.CONFIRM)
+    assert leaders() == {new}
+
+
+def node_moves(*nodes: dict[str, Any], driver: bool = True) -> list[Act]:
+    """What a drained switch may do next, to nodes in these states."""
+    group = AWS.group("n", OFF, driver=driver)
+    rules = Rules(AWS.course(ON, (group,), AWS.nodes(ON, "n")), (0,) * len(nodes))
+    changed = tuple(it._replace(**to) for it, to in zip(rules.start.nodes, nodes, strict=True))
+    world = rules.start._replace(nodes=changed)
+    kinds = (Act.CORDON, Act.SWITCH, Act.UNCORDON)
+    return [event.act for event in may_happen(rules, world) if event.act in kinds]
+
+
+CORDONED, SWITCHED = {"cordoned": True}, {"cordoned": True, "kubelet": 0, "announced": True}
+
+
+def test_a_drained_switch_takes_one_node_at_a_time() -> None:
+    assert node_moves({}, {}) == [Act.CORDON, Act.CORDON]
+    assert node_moves(CORDONED, {}) == [Act.SWITCH]
+    assert node_moves(CORDONED | HELD, {}) == []
+    assert node_moves(CORDONED | DEAD, {}) == []
+
+
+def test_a_node_is_uncordoned_once_its_driver_is_there() -> None:
+    assert node_moves(SWITCHED) == [Act.UNCORDON]
+    assert node_moves(SWITCHED, driver=False) == []
