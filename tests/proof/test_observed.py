@@ -2,7 +2,8 @@
 
 A step of the record is what was done. Then Kubernetes acts, in the model as it did there, until
 nothing is left to do; only looking at a pod again (LOOK) took the real controller longer than a
-step did, unless the pod changed or it restarted. What was seen must be among the ends, and the next step begins there.
+step did, unless the pod changed or it restarted. What was seen must be among the ends, and the
+next step begins there.
 """
 
 from __future__ import annotations
