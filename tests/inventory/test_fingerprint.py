@@ -134,6 +134,13 @@ CHANGES = {
     "class goes": without("class"),
     "class renamed": with_("class", storage_class("gp1", parameters=PARAMETERS)),
     "parameter changed": with_("class", storage_class(parameters=PARAMETERS | {"type": "gp3"})),
+    "class grows": with_(
+        "class", storage_class("gp2", parameters=PARAMETERS, allowVolumeExpansion=True)
+    ),
+    "class is the default": with_(
+        "class",
+        storage_class("gp2", parameters=PARAMETERS, metadata={"annotations": {"default": "true"}}),
+    ),
     "provisioner changed": with_(
         "class", storage_class("gp2", "kubernetes.io/gce-pd", parameters=PARAMETERS)
     ),

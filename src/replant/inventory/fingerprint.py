@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
+from msgspec import to_builtins
 from msgspec.json import encode
 
 from replant.gates.plugins import LIVES
 from replant.inventory.model import Inventory
 
-_FORM = b"replant fingerprint 1"
+_FORM = b"replant fingerprint 2"
 """Changes with what goes in, so that digests of two kinds are never taken for one."""
 
 
@@ -38,8 +39,8 @@ def _lines(inventory: Inventory) -> Iterator[bytes]:
         yield encode(("volume", volume.name, volume.plugin, volume.driver))
     for it in inventory.classes:
         if it.provisioner in LIVES:
-            parameters = sorted((it.parameters or {}).items())
-            yield encode(("class", it.metadata.name, it.provisioner, parameters))
+            # Whole, since a plan makes it again as it was read.
+            yield encode(("class", to_builtins(it, order="sorted")))
     # Each setting once: a replica more or less, or one under a new name, changes nothing.
     yield from {
         encode((pod.component, sorted(pod.gates.items()), sorted(pod.flags.items())))
