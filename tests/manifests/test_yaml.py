@@ -74,6 +74,13 @@ def test_long_text_stays_on_one_line() -> None:
     assert yamltext.dump({"a": "word " * 100 + "x"}).count("\n") == 1
 
 
+@pytest.mark.parametrize("sign", ["\x1b", "\x7f", "\x9b", "\u200e", "\u2028", "\u202e", "\u2066"])
+def test_what_a_terminal_would_obey_is_escaped(sign: str) -> None:
+    text = yamltext.dump({"näme": f"a{sign}b"})
+    assert sign not in text
+    assert yamltext.load(text) == {"näme": f"a{sign}b"}
+
+
 def test_directives_belong_to_the_document_behind_them() -> None:
     text = "%TAG ! tag:yaml.org,2002:\n---\na: !str 1\n"
     assert [yamltext.load(part, before) for before, part in yamltext.split(text)] == [{"a": "1"}]

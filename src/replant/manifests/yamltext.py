@@ -54,6 +54,9 @@ _FLOAT_WRITTEN = re.compile(
 )
 
 
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""YAML allows some of these in a text, but a terminal may obey them: they are escaped."""
+
 _Noted = TypeVar("_Noted")
 
 _TAGS = "tag:yaml.org,2002:"
@@ -215,13 +218,20 @@ def _lines(root: yaml.Node) -> dict[Path, int]:
 def dump(value: Any) -> str:
     """Block style, keys in their order; ValueError says why it cannot be."""
     try:
-        text: str = yaml.dump(
-            value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=2**31 - 1
-        )
+        text = _dumped(value, unicode=True)
+        if not text.isascii() and _OBEYED.search(text):
+            text = _dumped(value, unicode=False)
     except (yaml.YAMLError, UnicodeEncodeError, TypeError) as error:
         raise ValueError(f"it cannot be written as YAML: {error}") from error
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    return text
+
+
+def _dumped(value: Any, *, unicode: bool) -> str:
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=unicode, width=2**31 - 1
+    )
     return text
 
 
