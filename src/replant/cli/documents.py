@@ -50,14 +50,18 @@ class Document:
         import msgspec
 
         from replant.plan.model import Plan
+        from replant.plan.soundness import problems
 
         try:
-            return msgspec.convert(self.data, Plan)
+            plan = msgspec.convert(self.data, Plan)
         except msgspec.ValidationError as error:
             found = _PLACE.fullmatch(str(error))
             parts = _PART.findall(found["path"]) if found else []
             place = tuple(name or int(number) for name, number in parts)
             raise self._wrong(place, found["reason"] if found else str(error)) from None
+        for place, reason in problems(plan):
+            raise self._wrong(place, reason)
+        return plan
 
     def order(self) -> Course:
         """The course of the order that it is."""

@@ -50,12 +50,12 @@ def _plugins(
 
     known = {name.removeprefix("kubernetes.io/"): name for name in plugins()}
     chosen = []
-    for value in dict.fromkeys(part for given in values for part in given.split(",")):
+    for value in (part for given in values for part in given.split(",")):
         name = known.get(value.strip().removeprefix("kubernetes.io/"))
         if name is None:
             raise click.BadParameter(f"no driver takes over from {value!r}; of {', '.join(known)}")
         chosen.append(name)
-    return tuple(chosen)
+    return tuple(dict.fromkeys(chosen))
 
 
 _SHARED = [
@@ -105,13 +105,14 @@ _register("complete", "Take the in-tree plugins away, once every node is migrate
 @click.option("--done", required=True, metavar="STEP", help="The last step that was begun.")
 @click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0])
 @options.max_size
-def undo(path: str, done: str, output: str, max_size: int) -> None:
+@click.pass_context
+def undo(ctx: click.Context, /, path: str, done: str, output: str, max_size: int) -> None:
     """Plan the way back from a plan that was carried out up to a step."""
     from replant.cli.documents import Document
     from replant.plan.undo import undo_plan
 
     plan = undo_plan(Document.read(path, max_size).plan(), done)
-    click.echo(rendered(plan, output), nl=False)
+    ctx.exit(_printed(plan, output))
 
 
 def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
@@ -144,6 +145,11 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     if report.failed:
         report.finish("No plan is made from what could be read only in part.")
         return FAILED
+    return _printed(plan, output)
+
+
+def _printed(plan: Plan, output: str) -> int:
+    """Print a plan; the exit code says whether it can be carried out."""
     click.echo(rendered(plan, output), nl=False)
     safe = plan.proof is not None and plan.proof.safe
     return 0 if safe and not plan.blockers else BLOCKERS
@@ -154,10 +160,10 @@ def rendered(plan: Plan, output: str) -> str:
     import msgspec
 
     from replant.manifests import yamltext
-    from replant.report import plans
+    from replant.report import json_document, plans
 
     if output == "json":
-        return msgspec.json.format(msgspec.json.encode(plan)).decode() + "\n"
+        return json_document.json_text(plan)
     if output == "yaml":
         return yamltext.dump(msgspec.to_builtins(plan))
     return plans.mermaid(plan) if output == "mermaid" else plans.text(plan)

@@ -10,10 +10,13 @@ from replant.gates.versions import Version
 from replant.plan.model import GivenGates, Plan, Proof, RollNodes, SwitchControlPlane
 from replant.proof import Course, NodeGroup, NodesMove, SwitchMove, verify_all
 from replant.proof.course import Move
-from replant.routing import AttachController, Process
+from replant.routing import Process
 from replant.translate import driver_of
 
 CONTROLLER = "kube-controller-manager"
+
+_COMPLETE_UNTIL = Version(1, 21)
+"""Before it the gate that takes a plugin away is its Complete gate."""
 
 
 def courses(plan: Plan) -> Iterator[Course]:
@@ -34,7 +37,7 @@ def courses(plan: Plan) -> Iterator[Course]:
             controller=controller,
             groups=_alike(groups, moves, sizes),
             moves=moves,
-            attach_controller=AttachController(plan.attach_controller),
+            attach_controller=plan.attach_controller,
             driver=driver in plan.control_plane.drivers,
             volumes=not plan.empty,
             at_once=max(
@@ -73,6 +76,12 @@ def plugin_gates(plugin: str) -> frozenset[str]:
     """The gates that have a say in what becomes of a plugin's volumes."""
     life = LIVES[plugin]
     return frozenset({BASE_GATE, life.migration_gate, *life.off_gates})
+
+
+def off_gate(plugin: str, version: Version) -> str:
+    """The gate that takes the in-tree plugin away, as that version has it."""
+    complete, unregister = LIVES[plugin].off_gates
+    return complete if version < _COMPLETE_UNTIL else unregister
 
 
 def given(before: Mapping[str, bool], change: GivenGates) -> dict[str, bool]:

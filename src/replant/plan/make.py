@@ -57,6 +57,8 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
 
 def refuse_other(plan: Plan, inventory: Inventory) -> None:
     """Refused, unless the plan was made for this cluster as it is now."""
+    if inventory.server is None:
+        raise Refused("The cluster's version is not known; say it with --server-version.")
     if fingerprint(inventory) != plan.fingerprint:
         raise Refused(
             "The plan was made for another cluster, or this one has changed since: its fingerprint "

@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from replant.routing import AttachController
+
 API_VERSION: Literal["replant.dev/v1alpha1"] = "replant.dev/v1alpha1"
 KIND: Literal["MigrationPlan"] = "MigrationPlan"
 
@@ -87,7 +89,7 @@ class NodeGroup(_Part, frozen=True, kw_only=True):
     """What their kubelets are given, as far as it concerns the plan's plugins."""
     drivers: tuple[str, ...]
     """The plugins' drivers that are on every one of them."""
-    nodes: tuple[str, ...]
+    nodes: Annotated[tuple[str, ...], Meta(min_length=1)]
     cordoned: tuple[str, ...] = ()
     """Those that somebody had cordoned: they stay so."""
 
@@ -128,8 +130,8 @@ class ClassChange(_Part, frozen=True, kw_only=True):
 
 
 class _Step(_Part, frozen=True, kw_only=True, tag_field="kind"):
-    id: str
-    title: str
+    id: Annotated[str, Meta(min_length=1)]
+    title: Annotated[str, Meta(min_length=1)]
     why: str
     done_when: str
     """What is to be observed for it to count as done."""
@@ -191,15 +193,15 @@ class Plan(_Part, frozen=True, kw_only=True):
     api_version: Literal["replant.dev/v1alpha1"]
     kind: Literal["MigrationPlan"]
     goal: Goal
-    plugins: tuple[str, ...]
+    plugins: Annotated[tuple[str, ...], Meta(min_length=1)]
     platform: str
-    attach_controller: str
+    attach_controller: AttachController
     fingerprint: str
     """Of the inventory that it was made from; on another it is refused."""
     empty: bool = False
     """Whether the cluster has no volume of these plugins: then nothing needs a drain."""
     control_plane: ControlPlane
-    groups: tuple[NodeGroup, ...]
+    groups: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
     preflight: tuple[Check, ...]
     steps: tuple[Step, ...]
     proof: Proof | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from textwrap import fill
+from typing import Any
+
+import msgspec
 
 from replant.errors import printable
 from replant.plan.courses import told
@@ -20,31 +23,34 @@ from replant.plan.model import (
 )
 
 _WIDTH = 96
+_SIGNS = frozenset('"#<>`;')
 _SHOWN = 10
 """So many volumes or classes of a step are shown; then they are counted."""
 
 
 def text(plan: Plan) -> str:
     """The whole plan in lines that a terminal, a mail and a review can show."""
-    return "\n".join(_lines(plan)) + "\n"
+    return "\n".join(_lines(_harmless(plan))) + "\n"
 
 
 def mermaid(plan: Plan) -> str:
     """The plan as a flow chart: steps downwards, each with its undo beside it."""
+    plan = _harmless(plan)
     lines = ["flowchart TD"]
     first = "preflight"
     blockers = len(plan.blockers)
     found = f"{blockers} blocker{'s' * (blockers != 1)}" if blockers else "no blocker"
     lines.append(f'  {first}{{{{"Preflight: {found}"}}}}')
     before = first
-    for step in plan.steps:
-        name = step.id.replace("-", "_")
+    for number, step in enumerate(plan.steps, 1):
+        name = f"step{number}"
         lines.append(f'  {name}["{_escaped(step.title)}"]')
         lines.append(f"  {before} --> {name}")
-        lines.append(f'  {name} -. undo .-> undo_{name}("{_escaped(step.undo)}")')
+        lines.append(f'  {name} -. undo .-> undo{number}("{_escaped(step.undo)}")')
         before = name
     if plan.proof:
-        verdict = "Proved safe" if plan.proof.safe else f"Unsafe: {plan.proof.bad_state}"
+        unsafe = f"Unsafe: {_escaped(plan.proof.bad_state or '')}"
+        verdict = "Proved safe" if plan.proof.safe else unsafe
         lines.append(f'  {before} --> proof(["{verdict}, {plan.proof.states} states"])')
     return "\n".join(lines) + "\n"
 
@@ -61,7 +67,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     if not plan.steps:
         yield "Steps: none. Everything is as it should be."
     for number, step in enumerate(plan.steps, 1):
-        yield f"Step {number}, {step.id}: {printable(step.title)}"
+        yield f"Step {number}, {step.id}: {step.title}"
         yield from _paragraph("why", step.why)
         yield from _details(step, plan)
         yield from _paragraph("done when", step.done_when)
@@ -76,17 +82,17 @@ def _checks(checks: tuple[Check, ...]) -> Iterator[str]:
         mark = check.result.upper() if check.result is Weight.BLOCKER else check.result.value
         head = f"  {mark:<8} {check.check:<14} "
         yield fill(
-            printable(check.message), _WIDTH, initial_indent=head, subsequent_indent=" " * 26,
+            check.message, _WIDTH, initial_indent=head, subsequent_indent=" " * 26,
             break_long_words=False, break_on_hyphens=False,
         )  # fmt: skip
         if check.fix:
-            yield f"{'':26}→ {printable(check.fix)}"
+            yield f"{'':26}→ {check.fix}"
 
 
 def _paragraph(name: str, sentence: str) -> Iterator[str]:
     head = f"  {name + ':':<11}"
     yield fill(
-        printable(sentence), _WIDTH, initial_indent=head, subsequent_indent=" " * 13,
+        sentence, _WIDTH, initial_indent=head, subsequent_indent=" " * 13,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
@@ -100,11 +106,11 @@ def _details(step: Step, plan: Plan) -> Iterator[str]:
         case AnnotateVolumes():
             for volume in step.volumes[:_SHOWN]:
                 pairs = ", ".join(f"{key}={value}" for key, value in volume.annotations.items())
-                yield f"  - {printable(volume.name)}: {printable(pairs)}"
+                yield f"  - {volume.name}: {pairs}"
             yield from _rest(len(step.volumes))
         case ReplaceClasses():
             for change in step.classes[:_SHOWN]:
-                name = printable(change.before["metadata"]["name"])
+                name = change.before["metadata"]["name"]
                 yield f"  - {name}: {change.before['provisioner']} → {change.after['provisioner']}"
             yield from _rest(len(step.classes))
 
@@ -114,7 +120,11 @@ def _components(step: SwitchControlPlane) -> Iterator[str]:
         changes = [told(component.gates)] if component.gates else []
         changes += [f"without --{flag}={value}" for flag, value in component.remove_flags.items()]
         changes += [f"with --{flag}={value}" for flag, value in component.add_flags.items()]
-        yield f"  - {component.name}: {printable(', '.join(changes))}. {component.why}"
+        yield fill(
+            f"{component.name}: {', '.join(changes)}. {component.why}", _WIDTH,
+            initial_indent="  - ", subsequent_indent="    ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
 
 
 def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
@@ -144,4 +154,21 @@ def _proof(proof: Proof, *, empty: bool) -> Iterator[str]:
 
 
 def _escaped(label: str) -> str:
-    return printable(label).replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+    """Text as Mermaid shows it: nothing in it ends the label, or is taken for a sign of its own."""
+    return "".join(f"#{ord(char)};" if char in _SIGNS else char for char in label)
+
+
+def _harmless(plan: Plan) -> Plan:
+    """A plan as a terminal may show it: each text on one line, its control characters escaped."""
+    return msgspec.convert(_printable(msgspec.to_builtins(plan)), Plan)
+
+
+def _printable(value: Any) -> Any:
+    match value:
+        case str():
+            return printable(value)
+        case list() | tuple():
+            return [_printable(it) for it in value]
+        case dict():
+            return {printable(key): _printable(it) for key, it in value.items()}
+    return value
