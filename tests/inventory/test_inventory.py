@@ -263,3 +263,14 @@ def test_templates_of_every_kind_are_seen(kind: str) -> None:
     spec = {"jobTemplate": {"spec": inner}} if kind == "CronJob" else inner
     inventory = inventory_of([obj(kind, "w", "shop", spec=spec)])
     assert [str(it.owner) for it in inventory.templates] == [f"{kind} shop/w"]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "CronJob"])
+def test_templates_that_name_their_node_are_known(kind: str) -> None:
+    inner: Any = {"template": {"spec": {"nodeName": "n1"}}}
+    spec = {"jobTemplate": {"spec": inner}} if kind == "CronJob" else inner
+    given = obj(kind, "w", "shop", spec=spec)
+    assert [str(it) for it in inventory_of([given]).pinned] == [f"{kind} shop/w"]
+    builder, *_ = read(json.dumps(given))
+    builder.forget(kind)
+    assert builder.finish(server=None, unknown={}).pinned == set()

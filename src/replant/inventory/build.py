@@ -74,6 +74,7 @@ class Builder:
         for name in _KEPT_IN.get(kind, ()):
             setattr(inventory, name, getattr(fresh, name))
         inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
+        inventory.pinned = {it for it in inventory.pinned if it.kind != kind}
         self._seen.pop(kind, None)
         inventory.read.pop(kind, None)
 
@@ -175,6 +176,8 @@ class Builder:
             return
         metadata = record.metadata
         owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
+        if pod.nodeName:
+            self._inventory.pinned.add(owner)
         claims, inline = _uses(pod)
         if inline:
             top = _top(owner, metadata.ownerReferences)

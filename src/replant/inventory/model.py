@@ -138,6 +138,8 @@ class Inventory:
     classes: list[records.StorageClass] = field(default_factory=list)
     pods: list[PodUse] = field(default_factory=list)
     templates: list[PodUse] = field(default_factory=list)
+    pinned: set[ObjectRef] = field(default_factory=set)
+    """The workloads whose template names the node itself: no scheduler is asked."""
     stateful_sets: list[records.Workload] = field(default_factory=list)
     nodes: dict[str, records.Node] = field(default_factory=dict)
     csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)

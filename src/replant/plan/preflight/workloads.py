@@ -20,6 +20,19 @@ def drain(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
         noun="Pod",
     )
     yield from blocked_by(
+        [_name(pod.owner) for pod in situation.pods if pod.top.kind == "Node"],
+        "uses a volume of the plugin and is static: its kubelet runs it, whatever is drained",
+        "Take its manifest off the node for the time of the switch.",
+        noun="Pod",
+    )
+    yield from blocked_by(
+        [_name(pod.owner) for pod in situation.pods if pod.top in situation.inventory.pinned],
+        "uses a volume of the plugin and is bound to its node by name: evicted, it comes back to "
+        "the node while that is drained",
+        "Let the scheduler choose: a nodeSelector in the template in place of nodeName.",
+        noun="Pod",
+    )
+    yield from blocked_by(
         [_name(pod.owner) for pod in situation.pods if pod.top == pod.owner],
         "belongs to no controller: a drain deletes it, and nobody makes it again",
         "Delete it yourself, or put it under a Deployment or StatefulSet.",
@@ -59,10 +72,10 @@ def budgets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
 
 def _never_allows(budget: records.PodDisruptionBudget) -> bool:
     spec, status = budget.spec, budget.status
-    expected = status.expectedPods if status else 0
-    if spec.maxUnavailable in (0, "0", "0%") or spec.minAvailable == "100%":
-        return status is None or expected > 0
-    return isinstance(spec.minAvailable, int) and 0 < expected <= spec.minAvailable
+    if status is None:
+        return spec.maxUnavailable in (0, "0", "0%") or spec.minAvailable == "100%"
+    # What is desired, Kubernetes has reckoned: of one pod, any percentage that must be there is it.
+    return 0 < status.expectedPods <= status.desiredHealthy
 
 
 def _name(pod: ObjectRef) -> str:
