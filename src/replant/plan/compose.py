@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
 from replant.plan.classes import class_changes
 from replant.plan.cloudflags import flag_changes
-from replant.plan.courses import CONTROLLER, told
+from replant.plan.courses import CONTROLLER, off_gate, told
 from replant.plan.model import (
     AnnotateVolumes,
     Component,
@@ -29,9 +29,6 @@ from replant.plan.model import (
 from replant.plan.secrets import missing_secrets
 from replant.plan.situation import SCHEDULER, Situation, changed
 from replant.routing import Process
-
-_COMPLETE_UNTIL = Version(1, 21)
-"""Up to here the gate that takes a plugin away is its Complete gate."""
 
 _SETTLE_SECONDS = 10
 
@@ -59,16 +56,16 @@ def steps(goal: Goal, situation: Situation, choices: Choices) -> tuple[Step, ...
 
 
 def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
-    gates = {}
     for plugin in situation.plugins:
         _refuse_unmigratable(plugin, situation.server, "the control plane")
         for group in situation.groups:
             _refuse_unmigratable(plugin, Version.parse(group.version), f"nodes {group.name}")
-        if not situation.controller.migrates(plugin):
-            gates[LIVES[plugin].migration_gate] = True
     new = situation.empty
-    if new:
-        gates |= _off_gates(situation)
+    gates = {}
+    for name, process in _switched(situation).items():
+        gates[name] = _redirecting(situation, process, on=True)
+        if new:
+            gates[name] |= _off_gates(situation, process)
     if secrets := missing_secrets(situation):
         yield AnnotateVolumes(
             id="annotate-volumes",
@@ -79,9 +76,9 @@ def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
             undo="The annotations that were not there before are taken away.",
             volumes=secrets,
         )
-    if gates:
+    if any(gates.values()):
         yield _switch(
-            situation, "switch-control-plane", gates, (CONTROLLER, SCHEDULER),
+            situation, "switch-control-plane", gates,
             "Redirecting starts with the controllers: they ask each node, and go on serving nodes "
             "that are not switched yet.",
         )  # fmt: skip
@@ -89,40 +86,41 @@ def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
 
 
 def _disable(situation: Situation, choices: Choices) -> Iterator[Step]:
-    register, off = {}, {}
+    register = {}
     for plugin in situation.plugins:
         for version in (situation.server, *(Version.parse(it.version) for it in situation.groups)):
             _refuse_unreturnable(plugin, version)
         if situation.controller.complete(plugin) or not situation.controller.registered(plugin):
             register[off_gate(plugin, situation.server)] = False
-        if situation.controller.migrates(plugin):
-            off[LIVES[plugin].migration_gate] = False
     if register:
         yield _switch(
-            situation, "register-plugins", register, (CONTROLLER,),
+            situation, "register-plugins", {CONTROLLER: register},
             "Nodes that go back need the in-tree plugin, so the controllers get it back first.",
         )  # fmt: skip
     yield from _roll(situation, choices, on=False, drain=not situation.empty)
-    if off:
+    off = {
+        name: _redirecting(situation, process, on=False)
+        for name, process in _switched(situation).items()
+    }
+    if any(off.values()):
         yield _switch(
-            situation, "switch-control-plane", off, (CONTROLLER, SCHEDULER),
+            situation, "switch-control-plane", off,
             "The controllers go last: until then they serve nodes of both kinds.",
         )  # fmt: skip
 
 
 def _complete(situation: Situation, choices: Choices) -> Iterator[Step]:  # noqa: ARG001
-    gates = {}
     for plugin in situation.plugins:
         if not situation.controller.migrates(plugin):
             raise Refused(
                 f"{plugin} is not redirected by the controllers: there is nothing to complete. "
                 "Plan and apply enable first."
             )
-    gates = _off_gates(situation)
+    gates = _off_gates(situation, situation.controller)
     others = tuple(flag_changes(situation))
     if gates or others:
         step = _switch(
-            situation, "complete-control-plane", gates, (CONTROLLER,) if gates else (),
+            situation, "complete-control-plane", {CONTROLLER: gates},
             "Every node is migrated: the in-tree plugin, and what it needed, is kept for nobody.",
         )  # fmt: skip
         yield _with_flags(step, others)
@@ -143,39 +141,45 @@ def _complete(situation: Situation, choices: Choices) -> Iterator[Step]:  # noqa
 _STEPS = {Goal.ENABLE: _enable, Goal.DISABLE: _disable, Goal.COMPLETE: _complete}
 
 
-def off_gate(plugin: str, version: Version) -> str:
-    """The gate that takes the in-tree plugin away, as that version has it."""
-    complete, unregister = LIVES[plugin].off_gates
-    return complete if version < _COMPLETE_UNTIL else unregister
-
-
-def _off_gates(situation: Situation) -> dict[str, bool]:
-    gates = {it: off_gate(it, situation.server) for it in situation.plugins}
+def _off_gates(situation: Situation, process: Process) -> dict[str, bool]:
+    gates = {it: off_gate(it, process.version) for it in situation.plugins}
     return {
         gate: True
         for plugin, gate in gates.items()
-        if gate_at(gate, situation.server) and not situation.controller.complete(plugin)
+        if gate_at(gate, process.version) and not process.complete(plugin)
+    }
+
+
+def _switched(situation: Situation) -> dict[str, Process]:
+    """The components that redirect, as they are."""
+    return {CONTROLLER: situation.controller, SCHEDULER: situation.scheduler}
+
+
+def _redirecting(situation: Situation, process: Process, *, on: bool) -> dict[str, bool]:
+    """The gates that make a component redirect the plugins, or none of them."""
+    return {
+        LIVES[plugin].migration_gate: on
+        for plugin in situation.plugins
+        if process.migrates(plugin) != on
     }
 
 
 def _switch(
     situation: Situation,
     step_id: str,
-    gates: dict[str, bool],
-    names: Iterable[str],
+    gates: dict[str, dict[str, bool]],
     why: str,
 ) -> SwitchControlPlane:
     components = []
-    for name in names:
-        process = situation.controller
-        if name != CONTROLLER:
-            process = Process(situation.server, situation.inventory.gates.get(name, {}))
-        change, before = changed(process, dict(gates))
-        components.append(Component(name=name, why=_WHY[name], gates=change, before=before))
-    everyone = " and ".join(names)
+    for name, process in _switched(situation).items():
+        if wanted := gates.get(name):
+            change, before = changed(process, dict(wanted))
+            components.append(Component(name=name, why=_WHY[name], gates=change, before=before))
+    everyone = " and ".join(it.name for it in components)
+    everything = {gate: on for it in components for gate, on in it.gates.items()}
     return SwitchControlPlane(
         id=step_id,
-        title=f"Give {everyone} {told(dict(gates))}" if gates else "Take flags away",
+        title=f"Give {everyone} {told(everything)}" if components else "Take flags away",
         why=why,
         done_when="Every replica runs with the new flags, and none with the old ones is left that "
         "could become leader.",
@@ -200,11 +204,11 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
     changes = []
     for group in situation.groups:
         process = Process(Version.parse(group.version), _kept(group.gates))
-        gates: GivenGates = {
-            LIVES[plugin].migration_gate: on
-            for plugin in situation.plugins
-            if process.migrates(plugin) != on
-        }
+        gates: GivenGates = {**_redirecting(situation, process, on=on)}
+        if not on:
+            # A kubelet may have been given all gates at once; it needs its plugin back too.
+            off = (off_gate(plugin, process.version) for plugin in situation.plugins)
+            gates |= {gate: False for gate in off if process.gates.get(gate)}
         if gates:
             change, before = changed(process, gates)
             changes.append(NodeChange(group=group.name, gates=change, before=before))

@@ -37,6 +37,22 @@ class Situation:
         return Process(self.server, self._controller_gates)
 
     @cached_property
+    def scheduler(self) -> Process:
+        """The scheduler, as it is; one that cannot be seen is given what the controllers are."""
+        gates = self.inventory.gates.get(SCHEDULER)
+        if gates is None:
+            return self.controller
+        return Process(self.server, self._relevant(gates))
+
+    @cached_property
+    def redirected(self) -> frozenset[str]:
+        """The plugins that the controllers or a node redirect."""
+        on_nodes = frozenset().union(*map(self.inventory.migrated_on, self.inventory.nodes))
+        return frozenset(
+            it for it in self.plugins if it in on_nodes or self.controller.migrates(it)
+        )
+
+    @cached_property
     def replicas(self) -> int:
         """How many kube-controller-managers can be seen."""
         return sum(pod.component == CONTROLLER for pod in self.inventory.control_plane)
@@ -164,8 +180,7 @@ def situation(
             raise Refused(f"A plan needs every {kind}, {unread}")
     if not inventory.nodes:
         raise Refused("The cluster has no node.")
-    used = {volume.plugin for volume in inventory.in_tree}
-    used |= {plugin_of(source_of(volume)) for _, volume in inventory.inline_uses()}
+    used = in_use(inventory)
     chosen = plugins or tuple(plugin for plugin in LIVES if plugin in used)
     if not chosen:
         raise Refused(
@@ -173,6 +188,14 @@ def situation(
             "say which plugin is meant with --plugin."
         )
     return Situation(inventory, chosen, inventory.server, gates)
+
+
+def in_use(inventory: Inventory) -> frozenset[str | None]:
+    """The plugins that have a volume, or are named by a pod or a template."""
+    stored = {volume.plugin for volume in inventory.in_tree}
+    return frozenset(
+        stored | {plugin_of(source_of(volume)) for _, volume in inventory.inline_uses()}
+    )
 
 
 def _unread(inventory: Inventory, kind: str) -> str:

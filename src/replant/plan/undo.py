@@ -8,6 +8,7 @@ from replant.errors import Refused
 from replant.plan.courses import CONTROLLER, proved
 from replant.plan.model import (
     AnnotateVolumes,
+    Check,
     ClassChange,
     Component,
     Goal,
@@ -18,6 +19,17 @@ from replant.plan.model import (
     Step,
     SwitchControlPlane,
     VolumeAnnotations,
+    Weight,
+)
+
+_STILL_EMPTY = (
+    Check(
+        check="empty",
+        result=Weight.WARNING,
+        message="The plan was made while there was no volume of the plugins, so nothing is "
+        "drained: this holds only while there is none.",
+        fix="If there is one by now, go back with: replant plan disable",
+    ),
 )
 
 
@@ -51,7 +63,7 @@ def undo_plan(plan: Plan, last: str) -> Plan:
         goal=Goal.UNDO,
         control_plane=control_plane,
         groups=tuple(groups.values()),
-        preflight=(),
+        preflight=_STILL_EMPTY if plan.empty else (),
         steps=tuple(back),
         proof=None,
     )
