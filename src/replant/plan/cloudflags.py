@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import Component
-from replant.plan.situation import Situation
+from replant.plan.situation import Situation, in_use
 
 API_SERVER = "kube-apiserver"
 LABEL_ADMISSION = "PersistentVolumeLabel"
@@ -42,6 +42,8 @@ def flag_changes(situation: Situation) -> Iterator[Component]:
         flags = _flags(situation, name)
         if name == CONTROLLER and runs_cloud_itself(situation):
             continue
+        if not named(situation, name) <= clouds(situation):
+            continue  # they are another cloud's
         removed = {flag: flags[flag] for flag in goes if flag in flags}
         if LABEL_ADMISSION in flags.get(ADMISSION_FLAG, "").split(","):
             removed[ADMISSION_FLAG] = LABEL_ADMISSION
@@ -49,14 +51,23 @@ def flag_changes(situation: Situation) -> Iterator[Component]:
             yield Component(name=name, why=_WHY[name], remove_flags=removed)
 
 
-def clouds(situation: Situation) -> frozenset[str]:
-    """The clouds of the plan's plugins."""
-    return frozenset(CLOUDS[it] for it in situation.plugins if it in CLOUDS)
+def clouds(situation: Situation, plugins: Iterable[str] | None = None) -> frozenset[str]:
+    """The clouds of the plan's plugins, or of some of them."""
+    meant = situation.plugins if plugins is None else plugins
+    return frozenset(CLOUDS[it] for it in meant if it in CLOUDS)
+
+
+def named(situation: Situation, component: str) -> frozenset[str]:
+    """The clouds that a component's own flags name."""
+    flags = _flags(situation, component)
+    values = (flags.get("cloud-provider"), flags.get("external-cloud-volume-plugin"))
+    return frozenset(it for it in values if it and it != EXTERNAL)
 
 
 def still_needed(situation: Situation) -> list[str]:
     """Plugins of the same clouds that are in use and not in the plan: they need the flags."""
-    used = {volume.plugin for volume in situation.inventory.in_tree}
+    inventory = situation.inventory
+    used = in_use(inventory) | {it.provisioner for it in inventory.classes}
     mine = clouds(situation)
     return [
         plugin

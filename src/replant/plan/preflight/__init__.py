@@ -29,10 +29,16 @@ _CHECKS = {
         controlplane.replicas, "All replicas of the control plane are given the same gates."
     ),
     "base-gate": _Look(controlplane.base_gate, "CSIMigration is off nowhere."),
+    "taken-away": _Look(
+        controlplane.taken_away,
+        "The controllers have given up no plugin that is still needed.",
+        goals=_SWITCHING,
+    ),
     "drivers": _Look(
         nodes.drivers, "The drivers are installed, and on every node.", goals=_TO_DRIVERS
     ),
     "nodes": _Look(nodes.ready, "Every node is ready."),
+    "kubelets": _Look(nodes.bereft, "Every kubelet serves the plugins, one way or the other."),
     "announced": _Look(
         nodes.announced, "Every node says what it redirects, and the controllers follow."
     ),
@@ -45,6 +51,12 @@ _CHECKS = {
         volumes.secrets,
         "Every volume that needs a secret names it, or will.",
         goals=(Goal.ENABLE,),
+    ),
+    "classes": _Look(volumes.classes, "Every StorageClass was read.", goals=(Goal.COMPLETE,)),
+    "cloud": _Look(
+        controlplane.cloud_reached,
+        "The in-tree plugins are told how to reach their cloud, where that can be seen.",
+        goals=(Goal.DISABLE,),
     ),
     "cloud-flags": _Look(
         controlplane.cloud,

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from replant.gates.history import gate_at
 from replant.gates.plugins import BASE_GATE
 from replant.plan import cloudflags
-from replant.plan.courses import CONTROLLER
+from replant.plan.courses import CONTROLLER, off_gate
 from replant.plan.model import Goal
 from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
 from replant.plan.situation import Situation, base_gate_off
 
 
-def replicas(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+def replicas(goal: Goal, situation: Situation) -> Results:
     """Whether all replicas are given the same, and can be seen."""
     if situation.hides_flags:
-        yield warning(
+        # Nothing tells whether it has given the plugins up, and a node that goes back needs them.
+        blocks = goal is Goal.DISABLE and not situation.empty
+        yield (blocker if blocks else warning)(
             "The control plane does not show its flags: its gates are concluded from its version "
             "and its nodes.",
             f"Say what {CONTROLLER} is given with --control-plane-gates.",
@@ -56,6 +59,40 @@ def base_gate(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
             f"{BASE_GATE} is off in {cloudflags.API_SERVER}: it drops what VolumeAttachments say "
             "of volumes that pods name by themselves.",
             f"Take {BASE_GATE}=false away from {cloudflags.API_SERVER}.",
+        )
+
+
+def taken_away(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether the controllers have given a plugin up that somebody still needs."""
+    if situation.empty:
+        return
+    inventory, controller = situation.inventory, situation.controller
+    for plugin in situation.plugins:
+        gate = off_gate(plugin, controller.version)
+        if gate_at(gate, controller.version) is None or not controller.gates.get(gate):
+            continue
+        behind = [node for node in inventory.nodes if plugin not in inventory.migrated_on(node)]
+        if not controller.migrates(plugin):
+            behind = [CONTROLLER, *behind]
+        if behind:
+            yield blocker(
+                f"{gate} is on in {CONTROLLER}, while {plugin} is not redirected by "
+                f"{listed(behind)}, which it is to be on only after.",
+                f"Give {CONTROLLER} {gate}=false, and plan again.",
+            )
+
+
+def cloud_reached(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether the in-tree plugins, once they serve again, are told how to reach their cloud."""
+    if situation.empty or not situation.replicas:
+        return
+    told = cloudflags.named(situation, CONTROLLER)
+    for name in sorted(cloudflags.clouds(situation, situation.redirected) - told):
+        yield blocker(
+            f"{CONTROLLER} is not told how to reach the cloud {name}: the in-tree plugin would "
+            "attach and provision nothing.",
+            "Undo the plan that took its flags away (replant plan undo), or give them back: "
+            f"--cloud-provider={name}, or --external-cloud-volume-plugin={name}, --cloud-config.",
         )
 
 

@@ -76,6 +76,21 @@ def ready(goal: Goal, situation: Situation) -> Results:
         yield warning(f"Node {listed(cordoned)} is cordoned already, and will stay so.")
 
 
+def bereft(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether a kubelet serves a plugin in neither way: no plan should lead back to that."""
+    for plugin in situation.plugins:
+        lost = []
+        for node in situation.inventory.nodes:
+            kubelet = situation.kubelet(node)
+            if not kubelet.registered(plugin) and not kubelet.migrates(plugin):
+                lost.append(node)
+        yield from blocked_by(
+            lost,
+            f"neither has {plugin} nor redirects it: no pod there gets its volume",
+            f"Give its kubelet {LIVES[plugin].off_gates[-1]}=false, and plan again.",
+        )
+
+
 def announced(goal: Goal, situation: Situation) -> Results:
     """Whether each CSINode says what its kubelet does, and the controllers do the same."""
     inventory = situation.inventory

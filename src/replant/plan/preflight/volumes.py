@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from replant.inventory.checks import attachments, classes, volumes, workloads
+from replant.inventory.checks import attachments, volumes, workloads
+from replant.inventory.checks import classes as class_checks
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, Severity
 from replant.plan.model import Goal
@@ -12,7 +13,7 @@ from replant.plan.preflight.results import Results, blocked_by, blocker, warning
 from replant.plan.secrets import unknown_secrets
 from replant.plan.situation import Situation
 
-_SCANNED = (volumes.findings, classes.findings, workloads.findings, attachments.findings)
+_SCANNED = (volumes.findings, class_checks.findings, workloads.findings, attachments.findings)
 _WHAT_A_PLAN_IS_FOR = frozenset({"RP101", "RP115", "RP201", "RP203", "RP204", "RP301"})
 
 
@@ -34,6 +35,12 @@ def scanned(goal: Goal, situation: Situation) -> Results:
         yield (blocker if blocks else warning)(
             f"{finding_id}, {first.object}: {first.reason}{more}", f"replant explain {finding_id}"
         )
+
+
+def classes(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether it is known which classes have to be made again."""
+    if unread := situation.unread("StorageClass"):
+        yield blocker(f"What is to be made again would be said by StorageClasses, {unread}")
 
 
 def secrets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
