@@ -14,6 +14,7 @@ from replant.errors import printable
 
 if TYPE_CHECKING:
     from replant.cli.tracing import Trace
+    from replant.routing import Route
 
 EXAMPLES = """\b
 Examples:
@@ -96,24 +97,32 @@ def command(
     ctx.exit(FAILED if report.failed else 0)
 
 
-def document(trace: Trace) -> dict[str, Any]:
-    """All that the command shows, as plain data."""
-    return {
-        "volume": trace.name,
-        "plugin": trace.volume.plugin,
-        "driver": trace.volume.driver,
-        "node": trace.node,
-        "routes": [
-            {
-                "operation": route.operation.value,
-                "servedBy": route.served_by.value,
-                "reason": route.reason,
-                "rule": route.rule,
-            }
-            for route in trace.routes
-        ],
-        "annotations": trace.annotations,
+_WRITTEN_WITH = {
+    "storage-provisioner": "provision",
+    "migrated-to": "delete",
+    "storage-resizer": "expand",
+}
+"""The operation that an annotation hands over, by the last part of its key."""
+
+
+def document(trace: Trace) -> list[dict[str, Any]]:
+    """The routes as plain data, each with the annotations that hand it over."""
+    return [_described(route, trace.annotations) for route in trace.routes]
+
+
+def _described(route: Route, annotations: dict[str, str]) -> dict[str, Any]:
+    written = {
+        key: value
+        for key, value in annotations.items()
+        if _WRITTEN_WITH.get(key.rpartition("/")[2]) == route.operation
     }
+    shown = {
+        "operation": route.operation.value,
+        "servedBy": route.served_by.value,
+        "reason": route.reason,
+        "rule": route.rule,
+    }
+    return {**shown, "annotations": written} if written else shown
 
 
 def _table(trace: Trace) -> str:
