@@ -24,6 +24,7 @@ COMMANDS = {
     "plan": "Plan a switch: preflight, steps in the only safe order, undo and proof.",
     "verify": "Prove that a plan or an order loses no volume, or tell how it does.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
+    "sandbox": "Run an embedded cluster that kubectl can talk to.",
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""
 

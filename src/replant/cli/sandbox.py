@@ -1,0 +1,76 @@
+"""``replant sandbox``: an embedded cluster that speaks the Kubernetes API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from replant.cli import options
+from replant.errors import InputError
+
+EXAMPLES = """\b
+Examples:
+  replant sandbox up                        # on a free port; ends with Ctrl-C
+  replant sandbox up --port 8001 -f cluster.yaml
+  kubectl --kubeconfig $(replant sandbox kubeconfig) get nodes
+"""
+DEFAULT_KUBECONFIG = Path("~/.cache/replant/sandbox.kubeconfig")
+
+
+@click.group(epilog=EXAMPLES)
+def command() -> None:
+    """Run an embedded cluster that kubectl can talk to. It is gone when it ends."""
+
+
+@command.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="PORT",
+    help="Where to listen on 127.0.0.1; a free port by default.",
+)  # fmt: skip
+@click.option(
+    "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
+    help="Objects to begin with.",
+)  # fmt: skip
+@options.recursive
+@options.max_size
+@click.option(
+    "--kubeconfig", "kubeconfig", type=click.Path(path_type=Path), default=DEFAULT_KUBECONFIG,
+    show_default=True, metavar="FILE", help="Where to write the kubeconfig.",
+)  # fmt: skip
+def up(port: int, paths: tuple[str, ...], recursive: bool, max_size: int, kubeconfig: Path) -> None:
+    """Start it, print its kubeconfig's path, and serve until interrupted."""
+    from replant.sandbox.server import Sandbox, open_port, serve, write_kubeconfig
+
+    sandbox = Sandbox()
+    sandbox.load(_objects(paths, recursive=recursive, max_size=max_size))
+    with open_port(port) as listening:
+        taken = listening.getsockname()[1]
+        kubeconfig = kubeconfig.expanduser().absolute()
+        write_kubeconfig(kubeconfig, taken)
+        click.echo(str(kubeconfig))
+        click.echo(f"serving on http://127.0.0.1:{taken}; Ctrl-C ends it", err=True)
+        serve(sandbox, listening)
+
+
+@command.command("kubeconfig")
+def show_kubeconfig() -> None:
+    """Print where a sandbox writes its kubeconfig unless told otherwise."""
+    click.echo(str(DEFAULT_KUBECONFIG.expanduser()))
+
+
+def _objects(paths: tuple[str, ...], *, recursive: bool, max_size: int) -> Iterator[dict[str, Any]]:
+    """The objects of the files that were named; an error if one cannot be read."""
+    from replant.manifests import sources
+    from replant.manifests.documents import documents
+
+    for path in paths:
+        for file in sources.find(path, recursive=recursive):
+            if isinstance(file, InputError):
+                raise file
+            for document in documents(sources.read(file, max_size)):
+                if isinstance(document, InputError):
+                    raise document
+                yield from (item.value() for item in document.items)

@@ -1,0 +1,143 @@
+"""The sandbox on a port of this machine, with a kubeconfig that leads there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import tempfile
+import threading
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import uvicorn
+import yaml
+
+from replant.errors import Refused
+from replant.objects import Object, name_of
+from replant.sandbox.api.app import Api
+from replant.sandbox.refusals import ApiError
+from replant.sandbox.resources import Registry
+from replant.sandbox.store import Store
+from replant.sandbox.upkeep import Upkeep
+
+HOST = "127.0.0.1"
+VERSION = "1.24.17"
+"""Which Kubernetes a sandbox passes for: the last whose migration can be watched as a whole."""
+_BACKLOG = 2048
+
+
+class Sandbox:
+    """An embedded cluster: its store, what it serves, and its API."""
+
+    def __init__(self, version: str = VERSION) -> None:
+        self.registry = Registry()
+        self.store = Store(_now, _new_uid)
+        Upkeep(self.store, self.registry, _now)
+        self.api = Api(self.store, self.registry, version)
+
+    def load(self, objects: Iterable[Object]) -> None:
+        """Put objects in, with their status, as if they had always been there."""
+        for obj in objects:
+            resource = self.registry.of_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
+            if resource is None or not resource.stored:
+                raise Refused(f"{name_of(obj)}: the sandbox does not serve {obj.get('apiVersion')}")
+            metadata = obj.get("metadata") or {}
+            metadata.pop("resourceVersion", None)
+            try:
+                self.store.create(resource, obj, with_status=True)
+            except ApiError as error:
+                raise Refused(f"{name_of(obj)}: {error.message}") from None
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_uid() -> str:
+    return str(uuid.uuid4())
+
+
+class _Server(uvicorn.Server):
+    """Sends those who watch home before it waits for everybody to be gone."""
+
+    def __init__(self, config: uvicorn.Config, sandbox: Sandbox) -> None:
+        super().__init__(config)
+        self._sandbox = sandbox
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._sandbox.api.bell.close()
+        await super().shutdown(sockets)
+
+
+def open_port(port: int) -> socket.socket:
+    """A socket that listens on a port, or on any if none is named; Refused if it is taken."""
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((HOST, port))
+    except OSError as error:
+        listening.close()
+        if error.errno == errno.EADDRINUSE:
+            raise Refused(
+                f"Port {port} of {HOST} is in use: end what listens there, or name another with "
+                "--port, or none to have a free one chosen."
+            ) from None
+        raise Refused(f"Port {port} of {HOST} cannot be opened: {error.strerror}.") from None
+    return listening
+
+
+def write_kubeconfig(path: Path, port: int) -> None:
+    """Write a kubeconfig that leads to a port of this machine, whole or not at all."""
+    named = "replant-sandbox"
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": named,
+        "contexts": [{"name": named, "context": {"cluster": named, "user": named}}],
+        "clusters": [{"name": named, "cluster": {"server": f"http://{HOST}:{port}"}}],
+        "users": [{"name": named, "user": {}}],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(handle, "w") as file:
+        yaml.safe_dump(config, file, sort_keys=False)
+    Path(draft).replace(path)
+
+
+def _server(sandbox: Sandbox) -> _Server:
+    config = uvicorn.Config(
+        sandbox.api.app(),
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        backlog=_BACKLOG,
+        timeout_graceful_shutdown=3,
+    )
+    return _Server(config, sandbox)
+
+
+def serve(sandbox: Sandbox, listening: socket.socket) -> None:
+    """Serve until interrupted."""
+    with contextlib.suppress(KeyboardInterrupt):
+        _server(sandbox).run(sockets=[listening])
+
+
+@contextlib.contextmanager
+def serving(sandbox: Sandbox, listening: socket.socket) -> Iterator[str]:
+    """Serve beside the caller, in a thread to which the store then belongs; gives the address."""
+    server = _server(sandbox)
+    thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        yield f"http://{HOST}:{listening.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()

@@ -1,0 +1,319 @@
+"""What an object must be like to be stored: its metadata, and what may not change any more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from replant.objects import POD_SPEC_PATHS, Object
+from replant.sandbox.refusals import Cause, forbidden_value, invalid_value, required_value
+from replant.sandbox.resources import Resource
+
+_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_NAME_PART = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_VALUE = rf"({_NAME_PART})?"
+_SUBDOMAIN_RULE = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
+)
+_LABEL_RULE = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "
+    f"used for validation is '{_LABEL}')"
+)
+_SERVICE_LABEL = r"[a-z]([-a-z0-9]*[a-z0-9])?"
+_SERVICE_RULE = (
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
+    "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+    f"'abc-123', regex used for validation is '{_SERVICE_LABEL}')"
+)
+_NAME_PART_RULE = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    f"validation is '{_NAME_PART}')"
+)
+_VALUE_RULE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+    f"or '12345', regex used for validation is '{_VALUE}')"
+)
+_LONGEST_NAME, _LONGEST_LABEL = 253, 63
+_ANNOTATIONS_SIZE = 256 * 1024
+_ANY_NAME = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+_SEEN: set[str] = set()
+"""Label keys and values that were found valid: the same few come again and again."""
+_SEEN_LIMIT = 100_000
+
+
+def metadata_causes(resource: Resource, metadata: Object) -> list[Cause]:
+    """What is wrong with an object's metadata."""
+    return [
+        *_name(resource, metadata),
+        *_labels(metadata.get("labels") or {}),
+        *_annotations(metadata.get("annotations") or {}),
+        *_owners(metadata.get("ownerReferences") or ()),
+        *_finalizers(metadata.get("finalizers") or ()),
+    ]
+
+
+def _name(resource: Resource, metadata: Object) -> Iterator[Cause]:
+    name = metadata.get("name")
+    if not name:
+        yield required_value("metadata.name", "name or generateName is required")
+        return
+    field = "metadata.name"
+    if resource.kind in _ANY_NAME:
+        if name in {".", ".."} or "/" in name or "%" in name:
+            yield invalid_value(field, name, "may not contain '/' or '%'")
+        return
+    longest, pattern, rule = _LONGEST_NAME, _SUBDOMAIN, _SUBDOMAIN_RULE
+    if resource.kind == "Namespace":
+        longest, pattern, rule = _LONGEST_LABEL, _LABEL, _LABEL_RULE
+    elif resource.kind == "Service":
+        longest, pattern, rule = _LONGEST_LABEL, _SERVICE_LABEL, _SERVICE_RULE
+    if len(name) > longest:
+        yield invalid_value(field, name, f"must be no more than {longest} characters")
+    if not re.fullmatch(pattern, name):
+        yield invalid_value(field, name, rule)
+
+
+def _labels(labels: Object) -> Iterator[Cause]:
+    field = "metadata.labels"
+    for key, value in labels.items():
+        if key not in _SEEN:
+            yield from _seen(key, list(_qualified_name(field, key)))
+        if not isinstance(value, str):
+            yield invalid_value(field, value, "must be a string")
+        elif value not in _SEEN:
+            yield from _seen(value, list(_label_value(field, value)))
+
+
+def _seen(text: str, causes: list[Cause]) -> list[Cause]:
+    # A key with a slash is no value, and a value that may be empty is no key, so what is right as
+    # one and wrong as the other is not remembered.
+    if not causes and "/" not in text and text and len(_SEEN) < _SEEN_LIMIT:
+        _SEEN.add(text)
+    return causes
+
+
+def _label_value(field: str, value: str) -> Iterator[Cause]:
+    if len(value) > _LONGEST_LABEL:
+        yield invalid_value(field, value, f"must be no more than {_LONGEST_LABEL} characters")
+    if not re.fullmatch(_VALUE, value):
+        yield invalid_value(field, value, _VALUE_RULE)
+
+
+def _qualified_name(field: str, key: str) -> Iterator[Cause]:
+    prefix, slash, name = key.rpartition("/")
+    if slash and not prefix:
+        yield invalid_value(field, key, "prefix part must be non-empty")
+    elif prefix and not re.fullmatch(_SUBDOMAIN, prefix):
+        yield invalid_value(field, key, f"prefix part {_SUBDOMAIN_RULE}")
+    if not name:
+        yield invalid_value(field, key, "name part must be non-empty")
+    elif len(name) > _LONGEST_LABEL:
+        yield invalid_value(
+            field, key, f"name part must be no more than {_LONGEST_LABEL} characters"
+        )
+    if not re.fullmatch(_NAME_PART, name):
+        yield invalid_value(field, key, _NAME_PART_RULE)
+
+
+def _annotations(annotations: Object) -> Iterator[Cause]:
+    field, size = "metadata.annotations", 0
+    for key, value in annotations.items():
+        if key.lower() not in _SEEN:
+            yield from _qualified_name(field, key.lower())
+        size += len(key) + len(value)
+    if size > _ANNOTATIONS_SIZE:
+        why = f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes"
+        yield Cause(field, why, "FieldValueTooLong")
+
+
+def _owners(owners: Any) -> Iterator[Cause]:
+    for place, owner in enumerate(owners):
+        field = f"metadata.ownerReferences[{place}]" if len(owners) else ""
+        for part in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(part):
+                yield invalid_value(f"metadata.ownerReferences.{part}", "", "must not be empty")
+        if not isinstance(owner.get("uid", ""), str):
+            yield invalid_value(field, owner["uid"], "must be a string")
+
+
+def _finalizers(finalizers: Any) -> Iterator[Cause]:
+    for finalizer in finalizers:
+        yield from _qualified_name("metadata.finalizers", finalizer)
+
+
+def content_causes(resource: Resource, obj: Object) -> list[Cause]:
+    """What is wrong with the rest, as far as this is looked at."""
+    causes: list[Cause] = []
+    if resource.kind in POD_SPEC_PATHS and not resource.custom:
+        path = POD_SPEC_PATHS[resource.kind]
+        if not at(obj, (*path, "containers")):
+            causes.append(required_value(".".join((*path, "containers"))))
+    if check := _CONTENT.get(resource.kind):
+        causes += check(obj)
+    return causes
+
+
+def _volume(obj: Object) -> Iterator[Cause]:
+    if not at(obj, ("spec", "capacity")):
+        yield required_value("spec.capacity")
+    if not at(obj, ("spec", "accessModes")):
+        yield required_value("spec.accessModes")
+    if not volume_source(obj):
+        yield required_value("spec", "must specify a volume type")
+
+
+def _claim(obj: Object) -> Iterator[Cause]:
+    if not at(obj, ("spec", "accessModes")):
+        yield required_value("spec.accessModes", "at least 1 access mode is required")
+    if not at(obj, ("spec", "resources", "requests", "storage")):
+        yield required_value("spec.resources[storage]")
+
+
+def _class(obj: Object) -> Iterator[Cause]:
+    if not obj.get("provisioner"):
+        yield required_value("provisioner")
+
+
+_CONTENT: dict[str, Callable[[Object], Iterator[Cause]]] = {
+    "PersistentVolume": _volume,
+    "PersistentVolumeClaim": _claim,
+    "StorageClass": _class,
+}
+
+
+def change_causes(resource: Resource, old: Object, new: Object) -> list[Cause]:
+    """What was changed and may not be."""
+    check = _CHANGES.get(resource.kind)
+    return list(check(old, new)) if check and not resource.custom else []
+
+
+_NOT_A_SOURCE = {
+    "accessModes", "capacity", "claimRef", "mountOptions", "nodeAffinity",
+    "persistentVolumeReclaimPolicy", "storageClassName", "volumeMode", "volumeAttributesClassName",
+}  # fmt: skip
+
+
+def volume_source(volume: Object) -> Object:
+    """The part of a PersistentVolume's spec that says which disk it is."""
+    spec = volume.get("spec") or {}
+    return {name: value for name, value in spec.items() if name not in _NOT_A_SOURCE}
+
+
+def _volume_change(old: Object, new: Object) -> Iterator[Cause]:
+    if volume_source(old) != volume_source(new):
+        yield forbidden_value(
+            "spec.persistentvolumesource", "spec.persistentvolumesource is immutable after creation"
+        )
+    before, after = at(old, ("spec", "volumeMode")), at(new, ("spec", "volumeMode"))
+    if before != after:
+        yield invalid_value("spec.volumeMode", after, "field is immutable")
+    bound, wanted = at(old, ("spec", "nodeAffinity")), at(new, ("spec", "nodeAffinity"))
+    if bound is not None and bound != wanted:
+        yield invalid_value("spec.nodeAffinity", wanted, "field is immutable")
+
+
+def _claim_change(old: Object, new: Object) -> Iterator[Cause]:
+    before, after = dict(old.get("spec") or {}), dict(new.get("spec") or {})
+    for changeable in ("resources", "volumeAttributesClassName"):
+        before.pop(changeable, None)
+        after.pop(changeable, None)
+    if "volumeName" not in before:
+        after.pop("volumeName", None)
+    if before != after:
+        yield forbidden_value(
+            "spec",
+            "spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims",
+        )
+
+
+def _class_change(old: Object, new: Object) -> Iterator[Cause]:
+    if old.get("parameters") != new.get("parameters"):
+        yield forbidden_value("parameters", "updates to parameters are forbidden.")
+    if old.get("provisioner") != new.get("provisioner"):
+        yield forbidden_value("provisioner", "updates to provisioner are forbidden.")
+    for name in ("reclaimPolicy", "volumeBindingMode"):
+        if old.get(name) != new.get(name):
+            yield invalid_value(name, new.get(name), "field is immutable")
+
+
+def _pod_change(old: Object, new: Object) -> Iterator[Cause]:
+    if _fixed_pod_spec(old) != _fixed_pod_spec(new):
+        yield forbidden_value(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+            "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to "
+            "be set to 1 if it was previously negative)",
+        )
+
+
+def _fixed_pod_spec(pod: Object) -> Object:
+    spec = dict(pod.get("spec") or {})
+    for changeable in ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodSeconds"):
+        spec.pop(changeable, None)
+    for containers in ("containers", "initContainers"):
+        spec[containers] = [
+            {name: it for name, it in container.items() if name != "image"}
+            for container in spec.get(containers) or ()
+        ]
+    return spec
+
+
+def _attachment_change(old: Object, new: Object) -> Iterator[Cause]:
+    if old.get("spec") != new.get("spec"):
+        yield invalid_value("spec", "…", "field is immutable")
+
+
+def _selector_change(old: Object, new: Object) -> Iterator[Cause]:
+    if at(old, ("spec", "selector")) != at(new, ("spec", "selector")):
+        yield invalid_value("spec.selector", "…", "field is immutable")
+
+
+_SET_CHANGEABLE = {
+    "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+}  # fmt: skip
+
+
+def _stateful_set_change(old: Object, new: Object) -> Iterator[Cause]:
+    before, after = (
+        {name: it for name, it in (obj.get("spec") or {}).items() if name not in _SET_CHANGEABLE}
+        for obj in (old, new)
+    )
+    if before != after:
+        yield forbidden_value(
+            "spec",
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+            "'minReadySeconds' are forbidden",
+        )
+
+
+_CHANGES: dict[str, Callable[[Object, Object], Iterator[Cause]]] = {
+    "PersistentVolume": _volume_change,
+    "PersistentVolumeClaim": _claim_change,
+    "StorageClass": _class_change,
+    "Pod": _pod_change,
+    "VolumeAttachment": _attachment_change,
+    "Deployment": _selector_change,
+    "ReplicaSet": _selector_change,
+    "DaemonSet": _selector_change,
+    "StatefulSet": _stateful_set_change,
+}
+
+
+def at(obj: Any, path: tuple[str, ...]) -> Any:
+    """What is at a path of an object, or None."""
+    for name in path:
+        if not isinstance(obj, dict):
+            return None
+        obj = obj.get(name)
+    return obj
