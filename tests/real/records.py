@@ -12,6 +12,12 @@ RECORD = "REPLANT_RECORD"
 """Set it to write down what is seen now, after a change that is meant."""
 
 
+def read(name: str) -> dict[str, Any]:
+    """The record of that name."""
+    seen: dict[str, Any] = json.loads((OBSERVED / f"{name}.json").read_text())
+    return seen
+
+
 def check(name: str, seen: dict[str, Any]) -> None:
     """Fail if the record of that name says otherwise."""
     path = OBSERVED / f"{name}.json"

@@ -21,7 +21,9 @@ APPLY, UPDATE = "Apply", "Update"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _THERE = object()
-"""The value of an item or a map: that it is there."""
+"""The value of an item of a list: that it is there."""
+_MAP = object()
+"""The value of a map: that it is there. Who applies owns what is in a map, not the map."""
 _UNOWNED = {
     ("f:kind",),
     ("f:apiVersion",),
@@ -59,7 +61,7 @@ def _leaves(
 ) -> Iterator[tuple[Path, Any]]:
     if isinstance(value, dict) and value and not structure.is_one_value(fields):
         if fields and fields[-1] in MAPS:
-            yield path, _THERE
+            yield path, _MAP
         yield from _leaves_of_map(value, fields, path, structure)
     elif isinstance(value, list) and value and fields in structure.keyed:
         for item in value:
@@ -124,7 +126,7 @@ def write_managers(obj: Object, managers: Managers) -> None:
     """Say in an object who owns what."""
     entries = []
     for manager, (fields, time) in managers.items():
-        if not fields and manager.operation != APPLY:
+        if not fields:
             continue
         entry = {"manager": manager.name, "operation": manager.operation}
         entry |= {"apiVersion": manager.api_version, "time": time, "fieldsType": "FieldsV1"}
@@ -179,7 +181,8 @@ def apply(
 ) -> Object:
     """What becomes of ``live`` when ``manager`` applies ``wanted``; ApiError for conflicts."""
     managers = managers_of(live)
-    now, asked = leaves(live, structure), leaves(wanted, structure)
+    now = leaves(live, structure)
+    asked = {path: it for path, it in leaves(wanted, structure).items() if it is not _MAP}
     conflicts = {
         other: clash
         for other, (fields, _since) in managers.items()
@@ -211,7 +214,7 @@ def _is_own_past(other: Manager, manager: Manager, live: Object) -> bool:
 def _conflict(conflicts: Mapping[Manager, set[Path]]) -> ApiError:
     causes = []
     told: dict[str, list[str]] = {}
-    for manager, paths in conflicts.items():
+    for manager, paths in sorted(conflicts.items(), key=lambda it: it[0].name):
         who = f'conflict with "{manager.name}"'
         if manager.subresource:
             who += f' with subresource "{manager.subresource}"'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -73,9 +72,11 @@ def _map(current: Any, patch: dict[str, Any], path: Path, structure: Structure) 
         elif not name.startswith("$"):
             merged[name] = _value(merged.get(name), value, (*path, name), structure)
     for field, order in _directives(patch, _ORDER):
-        if isinstance(merged.get(field), list):
+        there = merged.get(field)
+        if isinstance(there, list):
+            before = current.get(field) if isinstance(current, dict) else None
             key = structure.patched.get((*path, field))
-            merged[field] = _in_order(merged[field], order, key)
+            merged[field] = _in_order(there, order, before or [], key)
     return merged
 
 
@@ -93,7 +94,9 @@ def _value(current: Any, patch: Any, path: Path, structure: Structure) -> Any:
         if path in structure.patched:
             return _items(current or [], patch, path, structure)
         if path in structure.patched_sets:
-            return [*(current or []), *(it for it in patch if it not in (current or []))]
+            before = current or []
+            merged = [*before, *(it for it in patch if it not in before)]
+            return _in_order(merged, patch, before, None)
         return _plain(patch)
     return patch
 
@@ -113,25 +116,33 @@ def _items(current: list[Any], patch: list[Any], path: Path, structure: Structur
             merged[places[0]] = _map(merged[places[0]], item, path, structure)
         else:
             merged.append(_map({}, item, path, structure))
-    return merged
+    return _in_order(merged, patch, current, key)
 
 
 def _no_key(item: Any, key: str) -> ApiError:
     return ApiError(500, "", f"map: {item} does not contain declared merge key: {key}", None)
 
 
-def _in_order(items: list[Any], order: list[Any], key: str | None) -> list[Any]:
-    """The items in the order that is asked for; others stay behind the one that they followed."""
-    said: Callable[[Any], Any] = (lambda it: it.get(key)) if key else (lambda it: it)
-    wanted = [said(it) for it in order]
-    groups: list[list[Any]] = [[]]
-    for item in items:
-        if said(item) in wanted:
-            groups.append([item])
-        else:
-            groups[-1].append(item)
-    groups[1:] = sorted(groups[1:], key=lambda group: wanted.index(said(group[0])))
-    return [item for group in groups for item in group]
+def _in_order(items: list[Any], order: list[Any], before: list[Any], key: str | None) -> list[Any]:
+    """The items that the patch orders in its order; the others as they were, as late as can be.
+
+    Another goes in front of an ordered one only if both were there before in that order.
+    """
+
+    def said(item: Any) -> Any:
+        return item.get(key) if key else item
+
+    wanted, known = [said(it) for it in order], [said(it) for it in before]
+    ordered = [it for it in items if said(it) in wanted]
+    ordered.sort(key=lambda it: wanted.index(said(it)))
+    others = [it for it in items if said(it) not in wanted]
+    merged: list[Any] = []
+    for item in ordered:
+        place = known.index(said(item)) if said(item) in known else -1
+        while others and said(others[0]) in known[: max(place, 0)]:
+            merged.append(others.pop(0))
+        merged.append(item)
+    return merged + others
 
 
 def _plain(value: Any) -> Any:

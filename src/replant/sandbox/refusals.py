@@ -182,6 +182,15 @@ def unsupported_patch() -> ApiError:
     return ApiError(415, "UnsupportedMediaType", "415: Unsupported Media Type", {})
 
 
+def unsupported_custom_patch() -> ApiError:
+    """A patch for which one would have to know more of the kind."""
+    said = (
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
+    return ApiError(415, "UnsupportedMediaType", said)
+
+
 def unusable_patch() -> ApiError:
     """A patch that cannot be carried out on the object as it is."""
     said = "the server rejected our request due to an error in our request"

@@ -21,7 +21,7 @@ from replant.errors import Refused
 from replant.objects import Object, name_of
 from replant.sandbox.api.app import Api
 from replant.sandbox.refusals import ApiError
-from replant.sandbox.resources import Registry
+from replant.sandbox.resources import NAMESPACES, Registry, Resource
 from replant.sandbox.store import Store
 from replant.sandbox.upkeep import Upkeep
 
@@ -41,17 +41,27 @@ class Sandbox:
         self.api = Api(self.store, self.registry, version)
 
     def load(self, objects: Iterable[Object]) -> None:
-        """Put objects in, with their status, as if they had always been there."""
+        """Put objects in as if they had always been there, and the namespaces that they are in."""
         for obj in objects:
             resource = self.registry.of_kind(str(obj.get("apiVersion")), str(obj.get("kind")))
             if resource is None or not resource.stored:
                 raise Refused(f"{name_of(obj)}: the sandbox does not serve {obj.get('apiVersion')}")
-            metadata = obj.get("metadata") or {}
-            metadata.pop("resourceVersion", None)
             try:
-                self.store.create(resource, obj, with_status=True)
+                self._put(resource, obj)
             except ApiError as error:
                 raise Refused(f"{name_of(obj)}: {error.message}") from None
+
+    def _put(self, resource: Resource, obj: Object) -> None:
+        metadata = obj.get("metadata") or {}
+        if resource is NAMESPACES and self.store.find(NAMESPACES, metadata.get("name", "")):
+            for unknown_here in ("uid", "resourceVersion"):
+                metadata.pop(unknown_here, None)
+            self.store.update(NAMESPACES, obj)
+            return
+        namespace = metadata.get("namespace") or "default"
+        if resource.namespaced and not self.store.find(NAMESPACES, namespace):
+            self.store.create(NAMESPACES, {"metadata": {"name": namespace}})
+        self.store.create(resource, obj, as_it_was=True)
 
 
 def _now() -> datetime:

@@ -265,23 +265,27 @@ class Store:
         *,
         namespace: str = "",
         manager: Manager | None = None,
-        with_status: bool = False,
+        as_it_was: bool = False,
         dry_run: bool = False,
     ) -> Entry:
-        """Store a new object. With its status, for whoever sets a scene rather than plays in it."""
+        """Store a new object; as it was, for whoever sets a scene rather than plays in it.
+
+        As it was means with its status, its uid and its age, where it says them.
+        """
         metadata = obj["metadata"] = dict(obj.get("metadata") or {})
         if resource.namespaced:
             metadata["namespace"] = namespace or metadata.get("namespace") or "default"
             self._check_namespace(resource, metadata)
         else:
             metadata.pop("namespace", None)
-        uid = self._new_uid()
+        said = dict(metadata) if as_it_was else {}
+        uid = said.get("uid") or self._new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + _suffix(uid)
-        for unsaid in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        for unsaid in _SERVER_SAYS:
             metadata.pop(unsaid, None)
         defaults.fill(resource, obj)
-        if not ((with_status and "status" in obj) or resource.status_on_create):
+        if not ((as_it_was and "status" in obj) or resource.status_on_create):
             if resource.status:
                 obj.pop("status", None)
             defaults.first_status(resource, obj)
@@ -294,9 +298,9 @@ class Store:
             raise already_exists(resource, name)
         metadata["uid"] = uid
         time = self.time()
-        metadata["creationTimestamp"] = time
+        metadata["creationTimestamp"] = said.get("creationTimestamp") or time
         if resource.generation:
-            metadata["generation"] = 1
+            metadata["generation"] = said.get("generation") or 1
         if manager is not None and manager.operation != ownership.APPLY:
             self._track(resource, None, obj, manager, time)
         return self._write(resource, obj, None, dry_run=dry_run)
@@ -510,6 +514,10 @@ def _taken_over(resource: Resource, old: Object, new: Object, subresource: str) 
     return {**taken, "metadata": metadata}
 
 
+_SERVER_SAYS = (
+    "uid", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
+    "resourceVersion",
+)  # fmt: skip
 _FIXED = (
     "name", "namespace", "uid", "creationTimestamp", "generation", "generateName",
     "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink",

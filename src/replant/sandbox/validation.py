@@ -42,6 +42,7 @@ _VALUE_RULE = (
 )
 _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _ANNOTATIONS_SIZE = 256 * 1024
+_STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _ANY_NAME = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
 _SEEN: set[str] = set()
 """Label keys and values that were found valid: the same few come again and again."""
@@ -134,18 +135,18 @@ def _annotations(annotations: Object) -> Iterator[Cause]:
 
 
 def _owners(owners: Any) -> Iterator[Cause]:
-    for place, owner in enumerate(owners):
-        field = f"metadata.ownerReferences[{place}]" if len(owners) else ""
+    for owner in owners:
         for part in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(part):
                 yield invalid_value(f"metadata.ownerReferences.{part}", "", "must not be empty")
-        if not isinstance(owner.get("uid", ""), str):
-            yield invalid_value(field, owner["uid"], "must be a string")
 
 
 def _finalizers(finalizers: Any) -> Iterator[Cause]:
-    for finalizer in finalizers:
+    for place, finalizer in enumerate(finalizers):
         yield from _qualified_name("metadata.finalizers", finalizer)
+        if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid_value(f"metadata.finalizers[{place}]", finalizer, why)
 
 
 def content_causes(resource: Resource, obj: Object) -> list[Cause]:

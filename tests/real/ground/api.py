@@ -47,10 +47,16 @@ class Api:
         trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
         if "client-certificate" in user:
             trust.load_cert_chain(user["client-certificate"], user["client-key"])
-        self._http = httpx.Client(
-            base_url=cluster["server"],
-            headers={"Authorization": f"Bearer {user['token']}"} if "token" in user else {},
-            verify=trust,
+        self._server, self._trust = cluster["server"], trust
+        self._headers = {"Authorization": f"Bearer {user['token']}"} if "token" in user else {}
+        self._http = self.client()
+
+    def client(self) -> httpx.Client:
+        """For requests of one's own; the caller closes it."""
+        return httpx.Client(
+            base_url=self._server,
+            headers=self._headers,
+            verify=self._trust,
             trust_env=False,
             timeout=30,
         )

@@ -11,7 +11,7 @@ import trustme
 import yaml
 
 from tests.real.ground import programs
-from tests.real.ground.api import Api, Object
+from tests.real.ground.api import Api, Object, Refused
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.processes import Process, Stoppable, free_port, start_on_free_port, wait_for
 
@@ -114,6 +114,18 @@ class ControlPlane(Stoppable):
             )
         )
         return path
+
+    def wait_served(self, path: str) -> None:
+        """Wait until something is served there, which a definition has promised."""
+
+        def served() -> bool:
+            try:
+                self.api.text(path)
+            except Refused:
+                return False
+            return True
+
+        wait_for(served, path)
 
     # What runs
 

@@ -8,10 +8,10 @@ from starlette.responses import PlainTextResponse, Response
 from replant.objects import Object
 from replant.sandbox.api import answers
 from replant.sandbox.api.asking import Format
-from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import Registry, Resource
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
+_CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
 _SUBRESOURCE_VERBS = {
     "eviction": ["create"],
     "binding": ["create"],
@@ -107,7 +107,9 @@ def _group(registry: Registry, name: str) -> Object:
 
 
 def _verbs(resource: Resource) -> list[str]:
-    return _VERBS if resource.stored else ["create"]
+    if not resource.stored:
+        return ["create"]
+    return _CUSTOM_VERBS if resource.custom else _VERBS
 
 
 def _subresource_verbs(name: str) -> list[str]:
@@ -207,8 +209,3 @@ def _discovered(resource: Resource) -> Object:
     if below:
         found["subresources"] = below
     return found
-
-
-def unserved(error: ApiError) -> Response:
-    """A place in a group that is not served is no page at all."""
-    return answers.refusal(error)

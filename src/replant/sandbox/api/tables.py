@@ -166,6 +166,10 @@ def _path(*path: str, otherwise: Cell = "") -> Callable[[Object], Cell]:
     return cell
 
 
+def _truth(*path: str, otherwise: bool) -> Callable[[Object], Cell]:
+    return lambda obj: otherwise if (found := at(obj, path)) is None else bool(found)
+
+
 def _number(*path: str) -> Callable[[Object], Cell]:
     return lambda obj: at(obj, path) or 0
 
@@ -477,17 +481,23 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("VolumeBindingMode", _path("volumeBindingMode", otherwise="Immediate")),
         Column(
             "AllowVolumeExpansion",
-            lambda obj: "true" if obj.get("allowVolumeExpansion") else "false",
+            _truth("allowVolumeExpansion", otherwise=False),
         ),
         AGE,
     ),
     "CSINode": (Column("Drivers", _count("spec", "drivers"), "integer"), AGE),
     "CSIDriver": (
-        Column("AttachRequired", _path("spec", "attachRequired", otherwise="true"), "boolean"),
-        Column("PodInfoOnMount", _path("spec", "podInfoOnMount", otherwise="false"), "boolean"),
-        Column("StorageCapacity", _path("spec", "storageCapacity", otherwise="false")),
-        Column("TokenRequests", _selector("spec", "tokenRequests")),
-        Column("RequiresRepublish", _path("spec", "requiresRepublish", otherwise="false")),
+        Column("AttachRequired", _truth("spec", "attachRequired", otherwise=True), "boolean"),
+        Column("PodInfoOnMount", _truth("spec", "podInfoOnMount", otherwise=False), "boolean"),
+        Column("StorageCapacity", _truth("spec", "storageCapacity", otherwise=False)),
+        Column(
+            "TokenRequests",
+            lambda obj: (
+                ",".join(it.get("audience", "") for it in at(obj, ("spec", "tokenRequests")) or ())
+                or UNSET
+            ),
+        ),
+        Column("RequiresRepublish", _truth("spec", "requiresRepublish", otherwise=False)),
         Column("Modes", lambda obj: ",".join(at(obj, ("spec", "volumeLifecycleModes")) or ())),
         AGE,
     ),
@@ -495,7 +505,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("Attacher", _path("spec", "attacher")),
         Column("PV", _path("spec", "source", "persistentVolumeName")),
         Column("Node", _path("spec", "nodeName")),
-        Column("Attached", _path("status", "attached", otherwise="false"), "boolean"),
+        Column("Attached", _truth("status", "attached", otherwise=False), "boolean"),
         AGE,
     ),
     "PodDisruptionBudget": (

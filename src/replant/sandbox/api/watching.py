@@ -130,7 +130,9 @@ class _Watcher:
             was_in = event.previous is not None and self._selected(event.previous)
             if not (is_in or was_in):
                 return b""
-            kind = (MODIFIED_EVENT if was_in else ADDED) if is_in else DELETED
+            if event.previous is not None and not is_in:
+                return answers.line(DELETED, self._body(_as_last_seen(event.previous, event.entry)))
+            kind = MODIFIED_EVENT if was_in else ADDED
         return answers.line(kind, self._body(event.entry))
 
     def _body(self, entry: Entry) -> bytes:
@@ -153,3 +155,10 @@ class _Watcher:
             rows = [{"cells": [], "object": obj | tables.PARTIAL}]
             obj = tables.empty(metadata) | {"columnDefinitions": [], "rows": rows}
         return answers.line("BOOKMARK", msgspec.json.encode(obj))
+
+
+def _as_last_seen(seen: Entry, now: Entry) -> Entry:
+    """An object that is no longer selected, as it was when it still was."""
+    obj = seen.value()
+    obj["metadata"]["resourceVersion"] = str(now.version)
+    return seen._replace(version=now.version, text=msgspec.json.encode(obj))

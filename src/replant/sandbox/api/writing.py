@@ -16,10 +16,10 @@ from replant.sandbox.api.selection import wanted
 from replant.sandbox.refusals import (
     ApiError,
     bad_request,
-    invalid,
     invalid_kind,
     invalid_value,
     required_value,
+    unsupported_custom_patch,
     unsupported_patch,
 )
 from replant.sandbox.resources import Resource
@@ -63,7 +63,7 @@ async def replace_object(store: Store, request: Request, target: Target) -> Resp
         resource.custom or resource.kind in _VERSION_NEEDED
     ):
         cause = invalid_value("metadata.resourceVersion", 0, "must be specified for an update")
-        raise invalid(resource, target.name, [cause])
+        raise invalid_kind(resource.plural, resource.group, target.name, [cause])
     entry = store.update(
         resource,
         obj,
@@ -84,7 +84,7 @@ async def patch(store: Store, request: Request, target: Target) -> Response:
         return _apply(store, request, target, asking.read(body, "yaml"))
     resource = target.resource
     if media == patches.STRATEGIC and resource.custom:
-        raise unsupported_patch()
+        raise unsupported_custom_patch()
     live = store.get(resource, target.name, target.namespace)
     change = read_patch(media, body)
     live["apiVersion"] = resource.api_version
