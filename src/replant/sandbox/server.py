@@ -86,7 +86,8 @@ class _Server(uvicorn.Server):
 
 def open_port(port: int) -> socket.socket:
     """A socket that listens on a port, or on any if none is named; Refused if it is taken."""
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Unless it is told the protocol, asyncio lets small answers wait for 40 ms.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))

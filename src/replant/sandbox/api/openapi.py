@@ -26,9 +26,7 @@ def v2(registry: Registry, request: Request) -> Response:
     """``/openapi/v2``, as JSON or protobuf."""
     accepted = request.headers.get("accept", "")
     if _PROTOBUF in accepted:
-        version = "@v1.0" if "v2@v1.0" in accepted else ".v1.0"
-        media = f"{_PROTOBUF}{version}+protobuf"
-        return Response(_document(registry), media_type=media)
+        return Response(_document(registry), media_type=f"{_PROTOBUF}.v1.0+protobuf")
     paths = {
         path: {"patch": _operation(it, {"type": "string"})}
         for it in registry
