@@ -11,6 +11,7 @@ import yaml
 from starlette.requests import Request
 
 from replant.objects import Object
+from replant.sandbox.api import protobuf
 from replant.sandbox.ownership import UPDATE, Manager
 from replant.sandbox.refusals import (
     bad_request,
@@ -23,7 +24,7 @@ from replant.sandbox.refusals import (
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
 
 JSON, YAML = "application/json", "application/yaml"
-_READABLE = {"", JSON, YAML, "application/x-www-form-urlencoded"}
+_READABLE = {"", JSON, YAML, protobuf.MEDIA, "application/x-www-form-urlencoded"}
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,11 @@ async def content(request: Request) -> Any:
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     if media not in _READABLE:
         raise unsupported_body()
+    if media == protobuf.MEDIA:
+        try:
+            return protobuf.decode(await request.body())
+        except protobuf.Unreadable:
+            raise unsupported_body() from None
     return read(await request.body(), media)
 
 
