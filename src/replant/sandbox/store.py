@@ -110,26 +110,49 @@ class Page:
     remaining: int | None = None
 
 
+class _View:
+    """The objects of one resource in order: as they are, or as they were."""
+
+    __slots__ = ("entries", "keys")
+
+    def __init__(self, keys: list[str], entries: dict[str, Entry]) -> None:
+        self.keys = keys
+        self.entries = entries
+
+    def span(self, namespace: str, start: str) -> range:
+        """The places of what is in a namespace, or anywhere, from a key on."""
+        # A slash is followed by a zero, so this is behind every name in the namespace.
+        first = bisect_left(self.keys, max(start, f"{namespace}/" if namespace else ""))
+        last = bisect_left(self.keys, f"{namespace}0") if namespace else len(self.keys)
+        return range(first, max(first, last))
+
+    def take(self, span: range) -> list[Entry]:
+        return [self.entries[key] for key in self.keys[span.start : span.stop]]
+
+
 class _Shelf:
-    """The objects of one resource."""
+    """The objects of one resource, and what has happened to them."""
 
     def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self.keys: list[str] = []
+        self.now = _View([], {})
         self.events: list[Event] = []
         self.forgotten = 0
         """The version up to which events are no longer known."""
-        self.snapshots: OrderedDict[int, list[Entry]] = OrderedDict()
+        self._promised: list[int] = []
+        """Versions that somebody pages through, and that are still the present one."""
+        self._kept: OrderedDict[int, _View] = OrderedDict()
 
     def put(self, entry: Entry) -> None:
+        self._keep_promises()
         key = entry.key
-        if key not in self.entries:
-            insort(self.keys, key)
-        self.entries[key] = entry
+        if key not in self.now.entries:
+            insort(self.now.keys, key)
+        self.now.entries[key] = entry
 
-    def take(self, key: str) -> None:
-        del self.entries[key]
-        del self.keys[bisect_left(self.keys, key)]
+    def remove(self, key: str) -> None:
+        self._keep_promises()
+        del self.now.entries[key]
+        del self.now.keys[bisect_left(self.now.keys, key)]
 
     def log(self, event: Event, window: int) -> None:
         self.events.append(event)
@@ -141,14 +164,27 @@ class _Shelf:
         place = bisect_right(self.events, version, key=lambda event: event.entry.version)
         return self.events[place:]
 
-    def within(self, namespace: str) -> list[Entry]:
-        """What there is in a namespace, or anywhere, in order."""
-        if not namespace:
-            return [self.entries[key] for key in self.keys]
-        # A slash is followed by a zero, so this is behind every name in the namespace.
-        first = bisect_left(self.keys, f"{namespace}/")
-        last = bisect_left(self.keys, f"{namespace}0")
-        return [self.entries[key] for key in self.keys[first:last]]
+    def promise(self, version: int) -> None:
+        """Somebody will ask for more of this version."""
+        if version not in self._promised:
+            self._promised.append(version)
+
+    def _keep_promises(self) -> None:
+        if self._promised:
+            view = _View(list(self.now.keys), dict(self.now.entries))
+            self._kept.update(dict.fromkeys(self._promised, view))
+            self._promised.clear()
+            while len(self._kept) > SNAPSHOTS:
+                self._kept.popitem(last=False)
+
+    def as_of(self, version: int) -> _View:
+        """How it was at a version, or is if none is named; ApiError if that is forgotten."""
+        if version <= 0 or not self.events or self.events[-1].entry.version <= version:
+            return self.now
+        if version not in self._kept:
+            raise expired(EXPIRED_LIST)
+        self._kept.move_to_end(version)
+        return self._kept[version]
 
 
 class Store:
@@ -175,7 +211,8 @@ class Store:
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Entry | None:
         """An object with its text, or None."""
-        return self._shelf(resource).entries.get(f"{namespace}/{name}" if namespace else name)
+        there = self._shelf(resource).now.entries
+        return there.get(f"{namespace}/{name}" if namespace else name)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
         """An object, built anew; ApiError if there is none."""
@@ -191,7 +228,8 @@ class Store:
         self, resource: Resource, namespace: str = "", wanted: Wanted | None = None
     ) -> Entries:
         """The same as they are stored."""
-        there = self._shelf(resource).within(namespace)
+        view = self._shelf(resource).now
+        there = view.take(view.span(namespace, ""))
         return [it for it in there if wanted(it)] if wanted else there
 
     def page(
@@ -206,39 +244,18 @@ class Store:
         """A part of a list, from ``start`` on, as everything was at version ``at``."""
         shelf = self._shelf(resource)
         version = at if at > 0 else self.version
-        entries = self._as_of(shelf, namespace, at)
-        if start:
-            entries = entries[bisect_left(entries, start, key=lambda it: it.key) :]
-        if not limit or (wanted is None and len(entries) <= limit):
-            return Page([it for it in entries if wanted(it)] if wanted else entries, version)
-        page: Entries = []
-        place = 0
-        for place, entry in enumerate(entries):  # noqa: B007 (where it stopped matters)
-            if wanted is None or wanted(entry):
-                if len(page) == limit:
-                    break
-                page.append(entry)
+        view = shelf.as_of(at)
+        span = view.span(namespace, start)
+        taken = min(limit or len(span), len(span))
+        if wanted is None:
+            page, rest = view.take(span[:taken]), span[taken:]
         else:
+            page, rest = _selected(view, span, wanted, limit)
+        if not rest:
             return Page(page, version)
         if at <= 0:
-            self._remember(shelf, version)
-        remaining = len(entries) - len(page) if wanted is None else None
-        return Page(page, version, entries[place].key, remaining)
-
-    def _as_of(self, shelf: _Shelf, namespace: str, at: int) -> Entries:
-        if at <= 0 or not shelf.events or shelf.events[-1].entry.version <= at:
-            return shelf.within(namespace)
-        if at not in shelf.snapshots:
-            raise expired(EXPIRED_LIST)
-        shelf.snapshots.move_to_end(at)
-        whole = shelf.snapshots[at]
-        return [it for it in whole if it.namespace == namespace] if namespace else whole
-
-    def _remember(self, shelf: _Shelf, version: int) -> None:
-        if version not in shelf.snapshots:
-            shelf.snapshots[version] = shelf.within("")
-            if len(shelf.snapshots) > SNAPSHOTS:
-                shelf.snapshots.popitem(last=False)
+            shelf.promise(version)
+        return Page(page, version, view.keys[rest.start], None if wanted else len(rest))
 
     # Watching
 
@@ -443,7 +460,7 @@ class Store:
         last["metadata"]["resourceVersion"] = str(self.version)
         entry = _entry(resource, last, self.version)
         shelf = self._shelf(resource)
-        shelf.take(old.key)
+        shelf.remove(old.key)
         self._tell(shelf, Event(DELETED, entry, old))
         return entry
 
@@ -451,6 +468,18 @@ class Store:
         shelf.log(event, self._window)
         for listener in list(self._listeners):
             listener(event)
+
+
+def _selected(view: _View, span: range, wanted: Wanted, limit: int) -> tuple[list[Entry], range]:
+    """Up to so many that are wanted, and the places from the next one of them on."""
+    page: list[Entry] = []
+    for place in span:
+        entry = view.entries[view.keys[place]]
+        if wanted(entry):
+            if limit and len(page) == limit:
+                return page, range(place, span.stop)
+            page.append(entry)
+    return page, range(0)
 
 
 def _entry(resource: Resource, obj: Object, version: int) -> Entry:
