@@ -22,7 +22,7 @@ from replant.objects import Object, name_of
 from replant.sandbox.api.app import Api
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
-from replant.sandbox.store import Store
+from replant.sandbox.store import WINDOW, Store
 from replant.sandbox.upkeep import Upkeep
 
 HOST = "127.0.0.1"
@@ -34,9 +34,9 @@ _BACKLOG = 2048
 class Sandbox:
     """An embedded cluster: its store, what it serves, and its API."""
 
-    def __init__(self, version: str = VERSION) -> None:
+    def __init__(self, version: str = VERSION, window: int = WINDOW) -> None:
         self.registry = Registry()
-        self.store = Store(_now, _new_uid)
+        self.store = Store(_now, _new_uid, window)
         Upkeep(self.store, self.registry, _now)
         self.api = Api(self.store, self.registry, version)
 

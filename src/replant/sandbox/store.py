@@ -540,7 +540,8 @@ def _taken_over(resource: Resource, old: Object, new: Object, subresource: str) 
         taken = {name: value for name, value in new.items() if name != "status"}
         if "status" in old:
             taken["status"] = old["status"]
-    return {**taken, "metadata": metadata}
+    own = {"kind": old["kind"], "apiVersion": old["apiVersion"]}
+    return {**taken, **own, "metadata": metadata}
 
 
 _SERVER_SAYS = (

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from replant.sandbox.api import (
     answers,
@@ -29,6 +31,19 @@ METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 _EVERYTHING = ["*"]
 
 
+class _Trimmed:
+    """A slash at the end of a path means nothing."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if path.endswith("/") and path != "/":
+            scope = {**scope, "path": path.rstrip("/")}
+        await self._app(scope, receive, send)
+
+
 class Api:
     """The API of one store."""
 
@@ -41,6 +56,7 @@ class Api:
     def app(self) -> Starlette:
         """What a server runs."""
         return Starlette(
+            middleware=[Middleware(_Trimmed)],
             routes=[
                 Route("/api", self._answered(self._core), methods=["GET"]),
                 Route("/apis", self._answered(self._groups), methods=["GET"]),
@@ -62,7 +78,7 @@ class Api:
                     for path in ("/readyz", "/livez", "/healthz")
                 ),
                 Route("/{path:path}", self._answered(self._nothing), methods=METHODS),
-            ]
+            ],
         )
 
     @staticmethod

@@ -108,7 +108,7 @@ class _Watcher:
                     return
                 with suppress(TimeoutError):
                     await asyncio.wait_for(sleeper.wait(), min(left, BOOKMARK_EVERY))
-                if bookmarks and not sleeper.is_set():
+                if bookmarks and not sleeper.is_set() and clock() < end:
                     yield self._bookmark(since)
         finally:
             leave()
