@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from replant.objects import POD_SPEC_PATHS, Object
@@ -44,9 +45,6 @@ _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _ANNOTATIONS_SIZE = 256 * 1024
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _ANY_NAME = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
-_SEEN: set[str] = set()
-"""Label keys and values that were found valid: the same few come again and again."""
-_SEEN_LIMIT = 100_000
 
 
 def metadata_causes(resource: Resource, metadata: Object) -> list[Cause]:
@@ -84,50 +82,49 @@ def _name(resource: Resource, metadata: Object) -> Iterator[Cause]:
 def _labels(labels: Object) -> Iterator[Cause]:
     field = "metadata.labels"
     for key, value in labels.items():
-        if key not in _SEEN:
-            yield from _seen(key, list(_qualified_name(field, key)))
-        if not isinstance(value, str):
+        yield from _qualified_name(field, key)
+        if isinstance(value, str):
+            yield from _label_value(field, value)
+        else:
             yield invalid_value(field, value, "must be a string")
-        elif value not in _SEEN:
-            yield from _seen(value, list(_label_value(field, value)))
 
 
-def _seen(text: str, causes: list[Cause]) -> list[Cause]:
-    # A key with a slash is no value, and a value that may be empty is no key, so what is right as
-    # one and wrong as the other is not remembered.
-    if not causes and "/" not in text and text and len(_SEEN) < _SEEN_LIMIT:
-        _SEEN.add(text)
-    return causes
+# The same few keys and values come again and again.
 
 
-def _label_value(field: str, value: str) -> Iterator[Cause]:
+@lru_cache(maxsize=65_536)
+def _label_value(field: str, value: str) -> tuple[Cause, ...]:
+    causes = []
     if len(value) > _LONGEST_LABEL:
-        yield invalid_value(field, value, f"must be no more than {_LONGEST_LABEL} characters")
+        why = f"must be no more than {_LONGEST_LABEL} characters"
+        causes.append(invalid_value(field, value, why))
     if not re.fullmatch(_VALUE, value):
-        yield invalid_value(field, value, _VALUE_RULE)
+        causes.append(invalid_value(field, value, _VALUE_RULE))
+    return tuple(causes)
 
 
-def _qualified_name(field: str, key: str) -> Iterator[Cause]:
+@lru_cache(maxsize=4096)
+def _qualified_name(field: str, key: str) -> tuple[Cause, ...]:
+    causes = []
     prefix, slash, name = key.rpartition("/")
     if slash and not prefix:
-        yield invalid_value(field, key, "prefix part must be non-empty")
+        causes.append(invalid_value(field, key, "prefix part must be non-empty"))
     elif prefix and not re.fullmatch(_SUBDOMAIN, prefix):
-        yield invalid_value(field, key, f"prefix part {_SUBDOMAIN_RULE}")
+        causes.append(invalid_value(field, key, f"prefix part {_SUBDOMAIN_RULE}"))
     if not name:
-        yield invalid_value(field, key, "name part must be non-empty")
+        causes.append(invalid_value(field, key, "name part must be non-empty"))
     elif len(name) > _LONGEST_LABEL:
-        yield invalid_value(
-            field, key, f"name part must be no more than {_LONGEST_LABEL} characters"
-        )
+        why = f"name part must be no more than {_LONGEST_LABEL} characters"
+        causes.append(invalid_value(field, key, why))
     if not re.fullmatch(_NAME_PART, name):
-        yield invalid_value(field, key, _NAME_PART_RULE)
+        causes.append(invalid_value(field, key, _NAME_PART_RULE))
+    return tuple(causes)
 
 
 def _annotations(annotations: Object) -> Iterator[Cause]:
     field, size = "metadata.annotations", 0
     for key, value in annotations.items():
-        if key.lower() not in _SEEN:
-            yield from _qualified_name(field, key.lower())
+        yield from _qualified_name(field, key.lower())
         size += len(key) + len(value)
     if size > _ANNOTATIONS_SIZE:
         why = f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes"
