@@ -131,8 +131,8 @@ def compare(address: str, floor: str, seconds: float, peak: float) -> None:
                 raise SystemExit("the list and its floor are not of the same size")
     ratio = min(lists) / min(bytes_only)
     print(
-        f"  a list of {amount / 1e6:.0f} MB in pages of {PAGE}: {min(lists):.2f} s, sending the bytes "
-        f"{min(bytes_only):.2f} s, ratio {ratio:.1f} (at most {LIMIT})"
+        f"  a list of {amount / 1e6:.0f} MB in pages of {PAGE}: {min(lists):.2f} s, sending its "
+        f"bytes {min(bytes_only):.2f} s, ratio {ratio:.1f} (at most {LIMIT})"
     )
     if ratio > LIMIT or seconds > UP_SECONDS or peak > UP_MIB:
         raise SystemExit("too slow or too large")

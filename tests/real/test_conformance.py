@@ -16,8 +16,11 @@ from tests.sandbox.conformance import DEFINITIONS, STORIES, tell
 Answers = dict[str, list[object]]
 
 NEWER = {
-    # A column for a field that the old one does not have.
+    # Columns for fields that the old one does not have, or does not show.
     ("storage", "GET /api/v1/namespaces/NS/persistentvolumeclaims"),
+    ("kinds", "GET /api/v1/namespaces/NS/serviceaccounts/k"),
+    ("kinds", "GET /apis/batch/v1/namespaces/NS/jobs/k"),
+    ("kinds", "GET /apis/batch/v1/namespaces/NS/cronjobs/k"),
     # Told by another cause.
     ("storage", "PATCH /apis/storage.k8s.io/v1/storageclasses/story-s"),
     # A default of a field that the old one does not have.

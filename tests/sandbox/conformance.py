@@ -14,6 +14,8 @@ from typing import Any
 
 import httpx
 
+from replant.sandbox.resources import BUILT_IN
+
 Json = Any
 
 JSON_PATCH = "application/json-patch+json"
@@ -25,7 +27,7 @@ TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 VOLATILE = {
     "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "time", "continue",
     "lastTransitionTime", "lastPhaseTransitionTime", "generation", "serverAddress", "clusterIP",
-    "clusterIPs", "storageVersionHash",
+    "clusterIPs", "storageVersionHash", "singularName",
 }  # fmt: skip
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -47,6 +49,8 @@ class Ask:
     """all; words (of a refusal all but the message); code (nothing else); nothing."""
     only: tuple[str, ...] = ()
     """The top-level parts of an object that are compared, or all."""
+    served: bool = False
+    """Whether it asks what is served, of which the sandbox has but a part."""
     any_order: bool = False
     """Old servers answer from a cache that keeps no order."""
 
@@ -113,6 +117,8 @@ def seen(answer: httpx.Response, ask: Ask, namespace: str) -> Json:
         lines = [json.loads(line) for line in answer.text.splitlines()]
         return {"code": answer.status_code, "events": [steady(it, namespace) for it in lines]}
     body = steady(answer.json(), namespace)
+    if ask.served:
+        body["resources"] = _served(body["resources"])
     if ask.any_order:
         body["items"].sort(key=lambda it: it["metadata"]["name"])
     if body.get("kind") == "Status" and ask.compare == "words":
@@ -122,6 +128,17 @@ def seen(answer: httpx.Response, ask: Ask, namespace: str) -> Json:
     if ask.only and body.get("kind") != "Status":
         body = {name: body.get(name) for name in ask.only}
     return {"code": answer.status_code, "body": body}
+
+
+SERVED = {it.plural for it in BUILT_IN} | {
+    f"{it.plural}/{below}" for it in BUILT_IN for below in it.subresources
+}
+
+
+def _served(resources: Json) -> Json:
+    """What the sandbox has of what is served; its verbs in any order."""
+    found = [{**it, "verbs": sorted(it["verbs"])} for it in resources if it["name"] in SERVED]
+    return sorted(found, key=lambda it: str(it["name"]))
 
 
 def steady(value: Json, namespace: str) -> Json:
@@ -149,10 +166,13 @@ def _owner(entry: Json) -> str:
     return f"{entry['manager']} {entry['operation']} {through}".strip()
 
 
+AGES = {"Age", "Created At"}
+
+
 def _steady_table(table: Json, namespace: str) -> Json:
     columns = [it["name"] for it in table["columnDefinitions"]]
     rows = [
-        [it for name, it in zip(columns, row["cells"], strict=True) if name != "Age"]
+        [it for name, it in zip(columns, row["cells"], strict=True) if name not in AGES]
         for row in table["rows"]
     ]
     wide = [it["priority"] for it in table["columnDefinitions"]]
@@ -678,8 +698,65 @@ REVIEWS = Story(
     ],
 )  # fmt: skip
 
+_TEMPLATE = deployment("t")["spec"]["template"]
+_JOB = {"template": {"spec": {**_TEMPLATE["spec"], "restartPolicy": "Never"}}}
+_OF = {"kind": "Pod", "namespace": "NS", "name": "p"}
+_RULES = {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]}
+_ROLE = {"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "r"}}
+_OBJECTS: dict[str, Json] = {
+    "/api/v1/namespaces/NS/secrets": {"stringData": {"a": "1"}},
+    "/api/v1/namespaces/NS/services": {"spec": {"ports": [{"port": 80}], "clusterIP": "None"}},
+    "/api/v1/namespaces/NS/events": {"involvedObject": _OF, "reason": "r", "type": "Normal"},
+    "/api/v1/namespaces/NS/serviceaccounts": {},
+    "/api/v1/namespaces/NS/replicationcontrollers": {"spec": {"template": _TEMPLATE}},
+    "/apis/batch/v1/namespaces/NS/jobs": {"spec": _JOB},
+    "/apis/batch/v1/namespaces/NS/cronjobs": {
+        "spec": {"schedule": "1 2 * * *", "jobTemplate": {"spec": _JOB}}
+    },
+    "/apis/coordination.k8s.io/v1/namespaces/NS/leases": {"spec": {"holderIdentity": "me"}},
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles": _RULES,
+    "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/rolebindings": _ROLE,
+}
+KINDS = Story(
+    "kinds",
+    [
+        *(
+            Ask("POST", path, {"metadata": {"name": "k"}, **obj}, compare="code")
+            for path, obj in _OBJECTS.items()
+        ),
+        # A job's selector, and in newer ones its status, are made up by the server.
+        *(
+            Ask("GET", f"{path}/k", accept=TABLE, only=("columns", "wide"))
+            if path.endswith("/jobs")
+            else Ask("GET", f"{path}/k", accept=TABLE)
+            for path in _OBJECTS
+        ),
+        Ask("GET", "/api/v1/namespaces/NS", accept=TABLE),
+        Ask("GET", "/api/v1/namespaces/NS", only=("spec", "status")),
+        Ask("GET", "/api/v1/namespaces/NS/secrets/k"),
+        Ask("GET", "/apis/batch/v1/namespaces/NS/cronjobs/k", only=("status",)),
+        Ask("DELETE", "/api/v1/namespaces"),
+        Ask("GET", "/apis/coordination.k8s.io/v1/namespaces/NS/leases/k"),
+        Ask("GET", "/apis/rbac.authorization.k8s.io/v1/namespaces/NS/roles/k"),
+        *(
+            Ask("GET", path, served=True)
+            for path in (
+                "/api/v1",
+                "/apis/apps/v1",
+                "/apis/batch/v1",
+                "/apis/storage.k8s.io/v1",
+                "/apis/policy/v1",
+                "/apis/coordination.k8s.io/v1",
+                "/apis/rbac.authorization.k8s.io/v1",
+                "/apis/apiextensions.k8s.io/v1",
+                "/apis/authorization.k8s.io/v1",
+            )
+        ),
+    ],
+)
+
 STORIES: Iterable[Story] = (
     CREATING, READING, UPDATING, PATCHING, DELETING, PODS_STORY, EVICTING, STORAGE, NODES,
-    WORKLOADS, APPLYING, WATCHING, DEFINITIONS, CUSTOM, REVIEWS,
+    WORKLOADS, APPLYING, WATCHING, DEFINITIONS, CUSTOM, KINDS, REVIEWS,
 )  # fmt: skip
 """In this order: what is defined in one may be used in the next."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -157,6 +158,14 @@ def _replicas(obj: Object) -> None:
     _set(obj.setdefault("spec", {}), replicas=1)
 
 
+def _controller(obj: Object) -> None:
+    _replicas(obj)
+    labels = at(obj, ("spec", "template", "metadata", "labels"))
+    if labels:
+        _set(obj["spec"], selector=dict(labels))
+        _set(obj["metadata"], labels=dict(labels))
+
+
 def _job(obj: Object) -> None:
     spec = obj.setdefault("spec", {})
     _set(spec, backoffLimit=6, completionMode="NonIndexed", suspend=False)
@@ -185,6 +194,9 @@ def _service(obj: Object) -> None:
 
 def _secret(obj: Object) -> None:
     _set(obj, type="Opaque")
+    if plain := obj.pop("stringData", None):
+        encoded = {name: b64encode(str(it).encode()).decode() for name, it in plain.items()}
+        obj["data"] = {**(obj.get("data") or {}), **encoded}
 
 
 def _driver(obj: Object) -> None:
@@ -208,7 +220,7 @@ _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "StatefulSet": _stateful_set,
     "DaemonSet": _daemon_set,
     "ReplicaSet": _replicas,
-    "ReplicationController": _replicas,
+    "ReplicationController": _controller,
     "Job": _job,
     "CronJob": _cron_job,
     "Service": _service,

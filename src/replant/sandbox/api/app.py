@@ -24,7 +24,7 @@ from replant.sandbox.api import (
 )
 from replant.sandbox.api.asking import Target
 from replant.sandbox.refusals import ApiError, method_not_allowed
-from replant.sandbox.resources import ACCESS_REVIEWS, Registry
+from replant.sandbox.resources import ACCESS_REVIEWS, NAMESPACES, Registry
 from replant.sandbox.store import Store
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -145,7 +145,7 @@ class Api:
                 return reading.list_page(self._store, request, target)
             case "POST" if target.namespace or not target.resource.namespaced:
                 return await writing.create(self._store, request, target)
-            case "DELETE" if target.namespace or not target.resource.namespaced:
+            case "DELETE" if _is_collection(target):
                 return await writing.delete_collection(self._store, request, target)
         raise method_not_allowed()
 
@@ -195,3 +195,10 @@ class Api:
                 "incomplete": False,
             }
         return answers.value(obj, code=201)
+
+
+def _is_collection(target: Target) -> bool:
+    """Whether all of it may be deleted at once: not all namespaces, nor what is in all of them."""
+    if target.resource is NAMESPACES:
+        return False
+    return bool(target.namespace) or not target.resource.namespaced

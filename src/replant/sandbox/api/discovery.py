@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from replant.objects import Object
 from replant.sandbox.api import answers
 from replant.sandbox.api.asking import Format
-from replant.sandbox.resources import Registry, Resource
+from replant.sandbox.resources import NAMESPACES, Registry, Resource
 
 _VERBS = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"]
 _CUSTOM_VERBS = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
@@ -83,14 +83,10 @@ def resources(registry: Registry, name: str, version: str) -> Response:
     if not served:
         return not_there()
     listed = [entry for it in served for entry in _resource(it)]
-    return answers.value(
-        {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
-            "groupVersion": served[0].api_version,
-            "resources": listed,
-        }
-    )
+    said: Object = {"kind": "APIResourceList", "groupVersion": served[0].api_version}
+    if name:
+        said["apiVersion"] = "v1"
+    return answers.value({**said, "resources": listed})
 
 
 def _addresses(request: Request) -> Object:
@@ -109,6 +105,8 @@ def _group(registry: Registry, name: str) -> Object:
 def _verbs(resource: Resource) -> list[str]:
     if not resource.stored:
         return ["create"]
+    if resource is NAMESPACES:
+        return [verb for verb in _VERBS if verb != "deletecollection"]
     return _CUSTOM_VERBS if resource.custom else _VERBS
 
 
@@ -135,7 +133,7 @@ def _resource(resource: Resource) -> list[Object]:
         )
         below: Object = {"name": f"{resource.plural}/{name}", "singularName": ""}
         below |= {"namespaced": resource.namespaced, "kind": kind}
-        if name in _SUBRESOURCE_KINDS:
+        if group != resource.group:
             below |= {"group": group, "version": version}
         listed.append(below | {"verbs": _subresource_verbs(name)})
     return listed

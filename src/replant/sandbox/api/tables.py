@@ -88,6 +88,8 @@ def columns_of(resource: Resource) -> tuple[Column, ...]:
             for it in resource.columns
         ]
         return (NAME, *(said or [AGE]))
+    if resource.kind == "Event":
+        return _EVENT
     name = Column("Name", _class_name) if resource.kind == "StorageClass" else NAME
     return (name, *_COLUMNS.get(resource.kind, (CREATED,)))
 
@@ -313,14 +315,6 @@ def _job_duration(obj: Object) -> Cell:
     return Since(started, ended, otherwise="")
 
 
-def _job_status(obj: Object) -> str:
-    conditions = at(obj, ("status", "conditions")) or ()
-    for kind in ("Complete", "Failed", "Suspended"):
-        if any(it.get("type") == kind and it.get("status") == "True" for it in conditions):
-            return kind
-    return "Terminating" if at(obj, ("metadata", "deletionTimestamp")) else "Running"
-
-
 def _containers(field: str, *path: str) -> Callable[[Object], Cell]:
     return lambda obj: ",".join(str(it.get(field, "")) for it in at(obj, path) or ())
 
@@ -346,20 +340,51 @@ def _event_object(obj: Object) -> str:
 
 
 def _last_seen(obj: Object) -> Cell:
-    seen = obj.get("lastTimestamp") or obj.get("eventTime") or obj.get("firstTimestamp")
-    return Since(seen or at(obj, ("metadata", "creationTimestamp")))
+    return Since(obj.get("lastTimestamp") or obj.get("eventTime") or obj.get("firstTimestamp"))
 
 
 def _holder(obj: Object) -> Cell:
     return _path("spec", "holderIdentity")(obj)
 
 
-_TEMPLATE = ("spec", "template", "spec", "containers")
-_WIDE_WORKLOAD = (
-    Column("Containers", _containers("name", *_TEMPLATE), wide=True),
-    Column("Images", _containers("image", *_TEMPLATE), wide=True),
-    Column("Selector", _selector("spec", "selector"), wide=True),
+def _wide(*spec: str) -> tuple[Column, ...]:
+    """What more is said of a workload whose template is in there."""
+    containers = (*spec, "template", "spec", "containers")
+    return (
+        Column("Containers", _containers("name", *containers), wide=True),
+        Column("Images", _containers("image", *containers), wide=True),
+        Column("Selector", _selector(*spec, "selector"), wide=True),
+    )
+
+
+def _subjects(kind: str) -> Callable[[Object], Cell]:
+    def cell(obj: Object) -> str:
+        found = (it for it in obj.get("subjects") or () if it.get("kind") == kind)
+        return ", ".join(
+            f"{it['namespace']}/{it['name']}" if it.get("namespace") else it["name"] for it in found
+        )
+
+    return cell
+
+
+_SUBJECTS = (
+    Column("Users", _subjects("User"), wide=True),
+    Column("Groups", _subjects("Group"), wide=True),
+    Column("ServiceAccounts", _subjects("ServiceAccount"), wide=True),
 )
+_EVENT = (
+    Column("Last Seen", _last_seen),
+    Column("Type", _path("type")),
+    Column("Reason", _path("reason")),
+    Column("Object", _event_object),
+    Column("Subobject", _path("involvedObject", "fieldPath"), wide=True),
+    Column("Source", _path("source", "component"), wide=True),
+    Column("Message", _path("message")),
+    Column("First Seen", lambda obj: Since(obj.get("firstTimestamp")), wide=True),
+    Column("Count", lambda obj: obj.get("count") or 1, "integer", wide=True),
+    NAME._replace(wide=True),
+)
+_WIDE_WORKLOAD = _wide("spec")
 _REPLICAS = (
     Column("Desired", _number("spec", "replicas"), "integer"),
     Column("Current", _number("status", "replicas"), "integer"),
@@ -421,13 +446,6 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "ConfigMap": (Column("Data", _count("data")), AGE),
     "Secret": (Column("Type", _path("type")), Column("Data", _count("data")), AGE),
-    "Event": (
-        Column("Last Seen", _last_seen),
-        Column("Type", _path("type")),
-        Column("Reason", _path("reason")),
-        Column("Object", _event_object),
-        Column("Message", _path("message")),
-    ),
     "ServiceAccount": (Column("Secrets", _count("secrets")), AGE),
     "Service": (
         Column("Type", _path("spec", "type")),
@@ -458,7 +476,6 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
         *_WIDE_WORKLOAD,
     ),
     "Job": (
-        Column("Status", _job_status),
         Column("Completions", _completions),
         Column("Duration", _job_duration),
         AGE,
@@ -466,7 +483,6 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "CronJob": (
         Column("Schedule", _path("spec", "schedule")),
-        Column("Timezone", _path("spec", "timeZone", otherwise=NONE)),
         Column("Suspend", lambda obj: str(bool(at(obj, ("spec", "suspend"))))),
         Column("Active", _count("status", "active"), "integer"),
         Column(
@@ -474,6 +490,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
             lambda obj: Since(at(obj, ("status", "lastScheduleTime")), otherwise=NONE),
         ),
         AGE,
+        *_wide("spec", "jobTemplate", "spec"),
     ),
     "StorageClass": (
         Column("Provisioner", _path("provisioner")),
@@ -518,6 +535,7 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     "ClusterRoleBinding": (
         Column("Role", lambda obj: f"ClusterRole/{at(obj, ('roleRef', 'name'))}"),
         AGE,
+        *_SUBJECTS,
     ),
     "RoleBinding": (
         Column(
@@ -525,5 +543,6 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
             lambda obj: f"{at(obj, ('roleRef', 'kind'))}/{at(obj, ('roleRef', 'name'))}",
         ),
         AGE,
+        *_SUBJECTS,
     ),
 }
