@@ -19,8 +19,9 @@ import yaml
 
 from replant.errors import Refused
 from replant.objects import Object, name_of
+from replant.sandbox import shapes
 from replant.sandbox.api.app import Api
-from replant.sandbox.refusals import ApiError
+from replant.sandbox.refusals import ApiError, bad_request
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
 from replant.sandbox.store import WINDOW, Store
 from replant.sandbox.upkeep import Upkeep
@@ -52,6 +53,9 @@ class Sandbox:
                 raise Refused(f"{name_of(obj)}: {error.message}") from None
 
     def _put(self, resource: Resource, obj: Object) -> None:
+        obj = obj if resource.custom else shapes.without_nulls(obj)
+        if why := shapes.wrong(obj, resource.kind):
+            raise bad_request(why)
         metadata = obj.get("metadata") or {}
         if resource is NAMESPACES and self.store.find(NAMESPACES, metadata.get("name", "")):
             for unknown_here in ("uid", "resourceVersion"):

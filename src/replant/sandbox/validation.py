@@ -179,10 +179,27 @@ def _class(obj: Object) -> Iterator[Cause]:
         yield required_value("provisioner")
 
 
+def _definition(obj: Object) -> Iterator[Cause]:
+    spec = obj.get("spec") or {}
+    names = spec.get("names") or {}
+    said = {"spec.group": spec.get("group"), "spec.versions": spec.get("versions")}
+    said |= {f"spec.names.{it}": names.get(it) for it in ("plural", "kind")}
+    missing = [field for field, value in said.items() if not value]
+    yield from map(required_value, missing)
+    for place, version in enumerate(spec.get("versions") or ()):
+        if not version.get("name"):
+            yield required_value(f"spec.versions[{place}].name")
+    wanted = f"{names.get('plural')}.{spec.get('group')}"
+    if not missing and obj["metadata"].get("name") != wanted:
+        name = obj["metadata"].get("name")
+        yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+
+
 _CONTENT: dict[str, Callable[[Object], Iterator[Cause]]] = {
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _claim,
     "StorageClass": _class,
+    "CustomResourceDefinition": _definition,
 }
 
 

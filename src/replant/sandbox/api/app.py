@@ -57,6 +57,7 @@ class Api:
         """What a server runs."""
         return Starlette(
             middleware=[Middleware(_Trimmed)],
+            exception_handlers={Exception: _internal_error},
             routes=[
                 Route("/api", self._answered(self._core), methods=["GET"]),
                 Route("/apis", self._answered(self._groups), methods=["GET"]),
@@ -202,3 +203,9 @@ def _is_collection(target: Target) -> bool:
     if target.resource is NAMESPACES:
         return False
     return bool(target.namespace) or not target.resource.namespaced
+
+
+async def _internal_error(_request: Request, error: Exception) -> Response:
+    """A mistake of ours, told in a way that clients understand; the server logs it too."""
+    said = f"Internal error occurred: {type(error).__name__}: {error}"
+    return answers.refusal(ApiError(500, "InternalError", said, {}))

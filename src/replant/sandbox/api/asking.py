@@ -11,6 +11,7 @@ import yaml
 from starlette.requests import Request
 
 from replant.objects import Object
+from replant.sandbox import shapes
 from replant.sandbox.api import protobuf
 from replant.sandbox.ownership import UPDATE, Manager
 from replant.sandbox.refusals import (
@@ -156,7 +157,9 @@ def checked_object(body: Any, resource: Resource, kind: str = "", api_version: s
             f'{said_kind} in version "{said_version}" cannot be handled as a {kind}: no kind '
             f'"{said_kind}" is registered for version "{said_version}"'
         )
-    metadata = body.get("metadata")
-    if metadata is not None and not isinstance(metadata, dict):
-        raise bad_request(f"{kind}.metadata: cannot unmarshal into an object")
-    return {**body, "kind": kind, "apiVersion": api_version, "metadata": metadata or {}}
+    if not resource.custom:
+        body = shapes.without_nulls(body)
+    if why := shapes.wrong(body, kind):
+        said = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
+        raise bad_request(said)
+    return {**body, "kind": kind, "apiVersion": api_version, "metadata": body.get("metadata") or {}}
