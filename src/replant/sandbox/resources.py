@@ -262,10 +262,10 @@ def defined_resources(definition: Object) -> Iterator[Resource]:
             continue
         subresources = version.get("subresources") or {}
         yield Resource(
-            names["kind"],
-            names["plural"],
-            spec["group"],
-            version["name"],
+            str(names["kind"]),
+            str(names["plural"]),
+            str(spec["group"]),
+            str(version["name"]),
             namespaced=spec.get("scope") == "Namespaced",
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
@@ -280,6 +280,5 @@ def defined_resources(definition: Object) -> Iterator[Resource]:
 
 
 def _column(said: Object) -> PrinterColumn:
-    return PrinterColumn(
-        said["name"], said.get("type", "string"), said["jsonPath"], said.get("priority", 0)
-    )
+    name, path = str(said["name"]), str(said["jsonPath"])
+    return PrinterColumn(name, str(said.get("type", "string")), path, int(said.get("priority", 0)))

@@ -39,6 +39,13 @@ def _texts_by_name(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_text, value.values()))
 
 
+def _is_selector(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    labels, expressions = value.get("matchLabels", {}), value.get("matchExpressions", [])
+    return _texts_by_name(labels) and _maps(expressions) and all("key" in it for it in expressions)
+
+
 _ALL: dict[Path, Check] = {
     ("metadata",): _is_map,
     ("metadata", "name"): _is_text,
@@ -80,18 +87,22 @@ _OWN: dict[str, dict[Path, Check]] = {
     "PersistentVolumeClaim": {("spec", "accessModes"): _texts, ("spec", "resources"): _is_map},
     "StorageClass": {("provisioner",): _is_text, ("parameters",): _texts_by_name},
     "CSINode": {("spec", "drivers"): _maps},
-    "PodDisruptionBudget": {("spec", "selector"): _is_map},
+    "PodDisruptionBudget": {("spec", "selector"): _is_selector},
     "Service": {("spec", "ports"): _maps, ("spec", "selector"): _texts_by_name},
     "Event": {("involvedObject",): _is_map},
+    "ReplicationController": {("spec", "selector"): _texts_by_name},
     "Scale": {("spec", "replicas"): _is_number},
     "CustomResourceDefinition": {
         ("spec", "group"): _is_text,
         ("spec", "names"): _is_map,
+        ("spec", "names", "kind"): _is_text,
+        ("spec", "names", "plural"): _is_text,
+        ("spec", "scope"): _is_text,
         ("spec", "versions"): _maps,
     },
     **{
-        kind: {("spec", "replicas"): _is_number, ("spec", "selector"): _is_map}
-        for kind in ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
+        kind: {("spec", "replicas"): _is_number, ("spec", "selector"): _is_selector}
+        for kind in ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job")
     },
 }
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from replant.objects import POD_SPEC_PATHS, Object
 from replant.sandbox.refusals import Cause, forbidden_value, invalid_value, required_value
-from replant.sandbox.resources import Resource
+from replant.sandbox.resources import Resource, defined_resources
+from replant.sandbox.structure import structure_of
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
@@ -193,6 +194,18 @@ def _definition(obj: Object) -> Iterator[Cause]:
     if not missing and obj["metadata"].get("name") != wanted:
         name = obj["metadata"].get("name")
         yield invalid_value("metadata.name", name, 'must be spec.names.plural+"."+spec.group')
+    if not missing and not _is_usable(obj):
+        yield invalid_value("spec.versions", "…", "is not built as a definition's versions are")
+
+
+def _is_usable(definition: Object) -> bool:
+    """Whether what it defines can be served: nothing is stored that nobody could read again."""
+    try:
+        for resource in defined_resources(definition):
+            structure_of(resource)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 _CONTENT: dict[str, Callable[[Object], Iterator[Cause]]] = {
