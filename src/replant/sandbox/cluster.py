@@ -1,0 +1,292 @@
+"""A cluster behind the sandbox's API: controllers, kubelets and a cloud, put together."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+
+from replant.gates.plugins import LIVES
+from replant.gates.versions import Version
+from replant.objects import Object
+from replant.routing import AttachController, Process, VolumeView
+from replant.sandbox.clock import Clock, VirtualClock
+from replant.sandbox.cloud import Cloud
+from replant.sandbox.controllers import parts
+from replant.sandbox.controllers.attachdetach import AttachDetach
+from replant.sandbox.controllers.attacher import Attacher
+from replant.sandbox.controllers.base import Controller, Led, World
+from replant.sandbox.controllers.binder import Binder
+from replant.sandbox.controllers.controlplane import ControlPlane
+from replant.sandbox.controllers.disruption import Disruption
+from replant.sandbox.controllers.expander import Expander
+from replant.sandbox.controllers.kubelet import ZONE_KEYS, Kubelet, Kubelets
+from replant.sandbox.controllers.lifecycle import Lifecycle
+from replant.sandbox.controllers.protection import Protection
+from replant.sandbox.controllers.provisioner import Provisioner
+from replant.sandbox.controllers.recorder import Recorder
+from replant.sandbox.controllers.resizer import Resizer
+from replant.sandbox.controllers.scheduler import Scheduler
+from replant.sandbox.controllers.volumes import Volumes
+from replant.sandbox.controllers.workloads import Workloads
+from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Resource
+from replant.sandbox.store import ADDED, Event, Store
+from replant.sandbox.writes import Writes
+
+Gates = Mapping[str, bool]
+
+LIMIT = 39
+"""So many volumes a node takes, unless it says otherwise."""
+
+
+class Unsettled(RuntimeError):
+    """Controllers went on at one moment for ever: two of them undo each other's work."""
+
+
+class Cluster:
+    """What Kubernetes does by itself, with everything that tests and actuators can do to it."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        version: str = "1.24.17",
+        gates: Gates | None = None,
+        replicas: int = 1,
+        attach_controller: AttachController = AttachController.UPSTREAM,
+        cloud: Cloud | None = None,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.version = Version.parse(version)
+        self.cloud = cloud or Cloud(clock)
+        self.writes = Writes(clock, self.cloud)
+        world = World(store, clock, self.cloud, Volumes(store), Recorder(store, clock), self.writes)
+        led: list[Led] = [
+            Binder(world),
+            Expander(world),
+            Protection(world),
+            Workloads(world),
+            Disruption(world),
+            Lifecycle(world),
+            AttachDetach(world, attach_controller),
+        ]
+
+        def lead(process: Process | None) -> None:
+            for controller in led:
+                controller.lead(process)
+
+        self.control_plane = ControlPlane(world, self.version, gates or {}, replicas, lead)
+        self.scheduler = Scheduler(world, self.control_plane.scheduler)
+        self.kubelets = Kubelets(world)
+        self.attacher, self.provisioner, self.resizer = (
+            Attacher(world),
+            Provisioner(world),
+            Resizer(world),
+        )
+        self._controllers: list[Controller] = [
+            *led,
+            self.scheduler,
+            self.kubelets,
+            self.attacher,
+            self.provisioner,
+            self.resizer,
+        ]
+        self._listeners: dict[Resource, list[Callable[[Event], None]]] = {}
+        for controller in self._controllers:
+            for resource in controller.hears:
+                self._listeners.setdefault(resource, []).append(controller.heard)
+        self._catch_up()
+        store.subscribe(self._heard)
+        self.control_plane.start()
+
+    def _catch_up(self) -> None:
+        """Hear of all that is there already. Nodes first: the others are about them."""
+        for resource in (NODES, *(it for it in self._listeners if it is not NODES)):
+            for entry in self.store.entries(resource):
+                self._heard(Event(ADDED, entry, None))
+
+    def _heard(self, event: Event) -> None:
+        for listener in self._listeners.get(event.entry.resource, ()):
+            listener(event)
+
+    # Time
+
+    def settle(self, most: int = 10_000) -> None:
+        """Let everybody act until nothing is left to do at this moment."""
+        with _uncollected():
+            for _turn in range(most):
+                # All get their turn, whoever was busy before them.
+                busy = [controller.work() for controller in self._controllers]
+                if not any(busy) and not self.clock.ring():
+                    return
+        raise Unsettled(f"Controllers have not come to rest after {most} turns.")
+
+    def run_for(self, seconds: float) -> None:
+        """Live through so many seconds of virtual time."""
+        clock = self.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError("only virtual time can be run forward")
+        end = clock.now() + timedelta(seconds=seconds)
+        self.settle()
+        while (moment := clock.next_moment) is not None and moment <= end:
+            clock.put_forward(moment)
+            self.settle()
+        clock.put_forward(end)
+
+    def run_until(self, wanted: Callable[[], bool], seconds: float = 600) -> bool:
+        """Live until something is so, or so many seconds have passed; tells which."""
+        step = 1.0
+        self.settle()
+        for _second in range(int(seconds / step)):
+            if wanted():
+                return True
+            self.run_for(step)
+        return wanted()
+
+    # Nodes
+
+    def add_node(
+        self,
+        name: str,
+        gates: Gates | None = None,
+        *,
+        version: str = "",
+        zone: str = "us-east-1a",
+        drivers: Iterable[str] = (),
+        labels: Mapping[str, str] | None = None,
+        csi_node: bool = True,
+        limit: int = LIMIT,
+    ) -> None:
+        """A node joins, with a kubelet that has these gates."""
+        process = Process(Version.parse(version) if version else self.version, dict(gates or {}))
+        here = frozenset(drivers)
+        # Its drivers would add these at once.
+        said = {ZONE_KEYS[it]: zone for it in sorted(here) if it in ZONE_KEYS}
+        node = _node(name, process.version, zone, {**said, **(labels or {})}, self.store)
+        self.store.create(NODES, node)
+        self.kubelets.start(Kubelet(name, process, here, csi_node, limit))
+
+    def adopt_node(self, name: str) -> None:
+        """Give a node that is in the store a kubelet that is as its CSINode says."""
+        node = self.store.get(NODES, name)
+        info = (node.get("status") or {}).get("nodeInfo") or {}
+        version = Version.parse(info.get("kubeletVersion") or str(self.version))
+        found = self.store.find(CSI_NODES, name)
+        view = parts.node_view(found.text if found else None)
+        listed = {life.migration_gate: plugin in view.migrated for plugin, life in LIVES.items()}
+        bare = Process(version, {})
+        gates = {
+            gate: on
+            for (gate, on), plugin in zip(listed.items(), LIVES, strict=True)
+            if bare.migrates(plugin) != on
+        }
+        process = Process(version, gates)
+        self.kubelets.start(Kubelet(name, process, view.drivers, csi_node=True, limit=LIMIT))
+
+    def remove_node(self, name: str) -> None:
+        """A node leaves for good."""
+        self.kubelets.remove(name)
+        self.store.delete(NODES, name)
+        if self.store.find(CSI_NODES, name):
+            self.store.delete(CSI_NODES, name)
+
+    def kill_node(self, name: str) -> None:
+        """A node dies without a word."""
+        self.kubelets.kill(name)
+
+    def revive_node(self, name: str) -> None:
+        """It comes back, rebooted."""
+        self.kubelets.revive(name)
+
+    def restart_kubelet(self, node: str, gates: Gates, version: str = "") -> None:
+        """Start a kubelet again with these gates, under whatever runs on its node."""
+        old = self.kubelets.all[node].process
+        new = Version.parse(version) if version else old.version
+        self.kubelets.restart(node, Process(new, dict(gates)))
+
+    # The control plane
+
+    def switch_controller(self, replica: int, gates: Gates, version: str = "") -> None:
+        """Start a replica of kube-controller-manager again with these gates."""
+        self.control_plane.switch(replica, gates, Version.parse(version) if version else None)
+
+    def switch_scheduler(self, gates: Gates, version: str = "") -> None:
+        """Start the schedulers again with these gates."""
+        new = Version.parse(version) if version else None
+        self.control_plane.switch_scheduler(gates, new)
+        self.scheduler.process = self.control_plane.scheduler
+
+    # Drivers
+
+    def run_driver(
+        self,
+        driver: str,
+        *,
+        attacher: bool = True,
+        provisioner: bool = True,
+        resizer: bool = True,
+    ) -> None:
+        """Install a driver, with its controllers or some of them; nodes are another matter."""
+        if not self.store.find(CSI_DRIVERS, driver):
+            spec = {"attachRequired": VolumeView.of(_native(driver)).attachable}
+            self.store.create(CSI_DRIVERS, {"metadata": {"name": driver}, "spec": spec})
+        if attacher:
+            self.attacher.run(driver)
+        if provisioner:
+            self.provisioner.run(driver)
+        if resizer:
+            self.resizer.run(driver)
+
+    def stop_driver(self, driver: str) -> None:
+        """End a driver's controllers."""
+        for controller in (self.attacher, self.provisioner, self.resizer):
+            controller.stop(driver)
+
+    def register_driver(self, driver: str, nodes: Iterable[str]) -> None:
+        """Have a driver run on nodes, and be known to their kubelets."""
+        for node in nodes:
+            self.kubelets.register(node, self.kubelets.all[node].drivers | {driver})
+
+    def pods_on(self, node: str) -> list[Object]:
+        """The pods of a node: for tests, not for controllers."""
+        return self.store.list(PODS, "", lambda it: it.fields["spec.nodeName"] == node)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for garbage: much is decoded, and what it leaves behind is in no circle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _native(driver: str) -> Object:
+    return {"metadata": {}, "spec": {"csi": {"driver": driver}}}
+
+
+def _node(
+    name: str, version: Version, zone: str, labels: Mapping[str, str], store: Store
+) -> Object:
+    room = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    ready = parts.condition("Ready", "True", store.time(), reason="KubeletReady")
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"kubernetes.io/hostname": name, parts.ZONE: zone, **labels},
+            "annotations": {parts.MANAGED_ATTACH: "true"},
+        },
+        "spec": {"providerID": f"sandbox:///{zone}/{name}"},
+        "status": {
+            "conditions": [ready],
+            "capacity": room,
+            "allocatable": dict(room),
+            "nodeInfo": {"kubeletVersion": f"v{version}"},
+        },
+    }

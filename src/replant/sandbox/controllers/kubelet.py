@@ -1,0 +1,415 @@
+"""The kubelets: each follows its own gates, in what it says of itself and in what it waits for.
+
+A kubelet reports a pod's volumes as in use under the names that its gates give them, and runs the
+pod once they are attached under those names. Given other gates under a running pod it goes on
+running it, reports the new names, and no longer knows the old ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from replant.gates.plugins import BASE_GATE
+from replant.gates.settings import effective
+from replant.objects import Object
+from replant.routing import NodeView, Process, Side, VolumeView, mount
+from replant.sandbox.controllers import parts
+from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
+from replant.sandbox.controllers.recorder import WARNING
+from replant.sandbox.controllers.volumes import Volume
+from replant.sandbox.resources import (
+    CSI_NODES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+)
+from replant.sandbox.store import DELETED, Event
+from replant.translate import aws_ebs, azure_disk, cinder, gce_pd, plugins, vsphere
+
+STOPPING = 1.0
+"""So many seconds a pod takes to end, if it is given them."""
+FAILED_MOUNT = 123.0
+"""After so many seconds a kubelet complains that a volume does not come."""
+_LOST_TOUCH = 40.0
+"""After so many seconds without a word from it a node counts as not ready."""
+_AGAIN = 5.0
+ZONE_KEYS = {
+    aws_ebs.AwsEbs.driver: aws_ebs.ZONE_KEY,
+    gce_pd.GcePd.driver: gce_pd.ZONE_KEY,
+    azure_disk.AzureDisk.driver: azure_disk.ZONE_KEY,
+    cinder.Cinder.driver: cinder.ZONE_KEY,
+    vsphere.Vsphere.driver: vsphere.ZONE_KEY,
+}
+"""What drivers call a zone; with them a node has these labels too."""
+_MIRROR = "kubernetes.io/config.mirror"
+
+
+@dataclass(slots=True)
+class Seat:
+    """A pod on a node, as its kubelet knows it."""
+
+    uid: str
+    volumes: tuple[Volume, ...] | None = None
+    """None while a claim is not bound."""
+    running: bool = False
+    ending: bool = False
+    restarts: int = 0
+
+
+@dataclass(slots=True)
+class Kubelet:
+    """One kubelet, and what it is told by its command line."""
+
+    node: str
+    process: Process
+    drivers: frozenset[str]
+    csi_node: bool
+    """Whether it may have a CSINode at all."""
+    limit: int
+    """How many volumes of a driver the node takes."""
+    alive: bool = True
+    died: int = 0
+    seats: dict[Key, Seat] = field(default_factory=dict)
+
+
+class Kubelets(Controller):
+    """All kubelets of the cluster."""
+
+    hears = (PODS, NODES, PERSISTENT_VOLUME_CLAIMS)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self.all: dict[str, Kubelet] = {}
+        self._pods: Queue[tuple[str, Key]] = Queue()
+        self._nodes: Queue[str] = Queue()
+        self._awaiting: dict[Key, set[tuple[str, Key]]] = {}
+        self._bound: dict[str, dict[Key, None]] = {}
+        """The pods of each node, whether or not a kubelet is there."""
+
+    # What is done to them
+
+    def start(self, kubelet: Kubelet) -> None:
+        """A kubelet starts for the first time. Its node has been registered."""
+        self.all[kubelet.node] = kubelet
+        self._write_csi_node(kubelet)
+        self._label(kubelet)
+        self._find_pods(kubelet)
+
+    def restart(self, node: str, process: Process) -> None:
+        """A kubelet starts again in place, with whatever gates, under whatever runs there."""
+        kubelet = self.all[node]
+        kubelet.process = process
+        self._write_csi_node(kubelet)
+
+        def write(obj: Object) -> None:
+            obj["status"].setdefault("nodeInfo", {})["kubeletVersion"] = f"v{process.version}"
+
+        self.world.change(NODES, ("", node), write, "status")
+        self._nodes.add(node)
+
+    def register(self, node: str, drivers: frozenset[str]) -> None:
+        """These are the drivers on a node from now on."""
+        self.all[node].drivers = drivers
+        self._write_csi_node(self.all[node], only_drivers=True)
+        self._label(self.all[node])
+        self._nodes.add(node)
+
+    def kill(self, node: str) -> None:
+        """A node dies: nothing on it runs, and soon it counts as not ready."""
+        kubelet = self.all[node]
+        kubelet.alive = False
+        kubelet.died += 1
+        for key, seat in kubelet.seats.items():
+            self._stop_writing(key, seat)
+            seat.running = False
+        died = kubelet.died
+
+        def missed() -> None:
+            if not kubelet.alive and kubelet.died == died:
+                self._say_ready(node, "Unknown", "NodeStatusUnknown")
+
+        self.world.clock.after(_LOST_TOUCH, missed)
+
+    def revive(self, node: str) -> None:
+        """A node comes back from a reboot: nothing is mounted, and its pods wait."""
+        kubelet = self.all[node]
+        kubelet.alive = True
+        self._say_ready(node, "True", "KubeletReady")
+        for key, seat in kubelet.seats.items():
+            seat.restarts += 1
+            self._pods.add((node, key))  # it may have gone meanwhile
+        self._find_pods(kubelet)
+
+    def remove(self, node: str) -> None:
+        """A node is gone for good."""
+        kubelet = self.all.pop(node)
+        for key, seat in kubelet.seats.items():
+            self._stop_writing(key, seat)
+
+    # What they hear and do
+
+    def heard(self, event: Event) -> None:
+        """Note pods that came, changed or went, and nodes that were told of volumes."""
+        entry = event.entry
+        if entry.resource is PODS:
+            self._hear_pod(event)
+        elif entry.resource is NODES:
+            if event.type != DELETED and entry.name in self.all:
+                seats = self.all[entry.name].seats.values()
+                if any(not seat.running for seat in seats):
+                    self._nodes.add(entry.name)
+        elif waiting := self._awaiting.pop(key_of(entry), None):
+            self._pods.add_all(waiting)
+
+    def _hear_pod(self, event: Event) -> None:
+        node, key = event.entry.fields["spec.nodeName"], key_of(event.entry)
+        if not node:
+            return
+        if event.type == DELETED:
+            self._bound.get(node, {}).pop(key, None)
+        else:
+            self._bound.setdefault(node, {})[key] = None
+        kubelet = self.all.get(node)
+        if kubelet is None:
+            return
+        seat = kubelet.seats.get(key)
+        if seat and seat.running and seat.uid == event.entry.uid and not _ends(event):
+            return  # nothing that may change about a pod that runs matters here
+        self._pods.add((node, key))
+
+    def work(self) -> bool:
+        """Take pods in and let them go, then look at the nodes where something has changed."""
+        if not (self._pods or self._nodes):
+            return False
+        for node, key in self._pods.take():
+            if (kubelet := self.all.get(node)) and kubelet.alive:
+                self._sync_pod(kubelet, key)
+        for node in self._nodes.take():
+            if (kubelet := self.all.get(node)) and kubelet.alive:
+                self._sync_node(kubelet)
+        return True
+
+    def _sync_pod(self, kubelet: Kubelet, key: Key) -> None:
+        entry = self.store.find(PODS, key[1], key[0])
+        here = entry is not None and entry.fields["spec.nodeName"] == kubelet.node
+        over = entry is not None and entry.fields["status.phase"] in parts.OVER
+        seat = kubelet.seats.get(key)
+        if seat is not None and (not here or over or (entry and entry.uid != seat.uid)):
+            self._vacate(kubelet, key)
+            seat = None
+        if entry is None or not here or over:
+            return
+        pod = parts.read_pod(entry.text)
+        if _MIRROR in (pod.metadata.annotations or {}):
+            return
+        if seat is None:
+            seat = kubelet.seats[key] = Seat(entry.uid)
+        if seat.volumes is None:
+            self._find_volumes(kubelet, key, seat, pod)
+        if pod.metadata.deletionTimestamp and not seat.ending:
+            seat.ending = True
+            grace = pod.metadata.deletionGracePeriodSeconds or 0
+            pause = min(grace, STOPPING) if seat.running else 0
+            self.world.clock.after(pause, lambda: self._end(kubelet, key, seat))
+
+    def _find_volumes(self, kubelet: Kubelet, key: Key, seat: Seat, pod: parts.Pod) -> None:
+        volumes, unbound = self.world.volumes.of_pod(pod)
+        for claim in unbound:
+            self._awaiting.setdefault((key[0], claim), set()).add((kubelet.node, key))
+        if not unbound:
+            seat.volumes = tuple(volumes)
+            self._nodes.add(kubelet.node)
+            self._complain_later(kubelet, key, seat)
+
+    def _end(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
+        if not kubelet.alive or kubelet.seats.get(key) is not seat:
+            return
+        self._vacate(kubelet, key)
+        # What is unmounted is reported before the pod is let go.
+        self._report_in_use(kubelet)
+        self.world.remove(PODS, key, seat.uid, grace=0)
+
+    def _vacate(self, kubelet: Kubelet, key: Key) -> None:
+        self._stop_writing(key, kubelet.seats.pop(key))
+        self._nodes.add(kubelet.node)
+
+    def _sync_node(self, kubelet: Kubelet) -> None:
+        self._report_in_use(kubelet)
+        waiting = [it for it in kubelet.seats.items() if not it[1].running and not it[1].ending]
+        found = self.store.find(NODES, kubelet.node)
+        if not waiting or found is None:
+            return
+        attached = parts.read_node(found.text).attached
+        view = NodeView(csi_node=kubelet.csi_node, drivers=kubelet.drivers)
+        for key, seat in waiting:
+            if seat.volumes is None:
+                continue
+            there = [self._is_there(kubelet, it, attached, view) for it in seat.volumes]
+            if all(there):
+                self._run(kubelet, key, seat)
+
+    def _is_there(
+        self, kubelet: Kubelet, volume: Volume, attached: set[str], view: NodeView
+    ) -> bool:
+        side = _side(volume.view, kubelet.process, view)
+        if side is Side.NOBODY:
+            return False
+        if not volume.view.attachable:
+            return True
+        if volume.called(side) not in attached:
+            return False
+        if self.world.cloud.attached_to(volume.disk) == kubelet.node:
+            return True
+        # It was told so, but there is no such device.
+        self.world.clock.after(_AGAIN, lambda: self._nodes.add(kubelet.node))
+        return False
+
+    def _run(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
+        seat.running = True
+        name = f"{key[0]}/{key[1]}"
+        for volume in seat.volumes or ():
+            attachable = volume.view.attachable
+            self.world.writes.start(volume.disk, name, kubelet.node, attachable=attachable)
+        time = self.store.time()
+
+        def write(pod: Object) -> None:
+            status = pod.setdefault("status", {})
+            status["phase"] = "Running"
+            status.setdefault("startTime", time)
+            for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled"):
+                parts.put_condition(pod, parts.condition(kind, "True", time))
+            status["containerStatuses"] = [
+                {
+                    "name": container["name"],
+                    "image": container.get("image", ""),
+                    "imageID": "",
+                    "ready": True,
+                    "started": True,
+                    "restartCount": seat.restarts,
+                    "state": {"running": {"startedAt": time}},
+                }
+                for container in pod["spec"].get("containers") or ()
+            ]
+
+        self.world.change(PODS, key, write, "status")
+
+    def _report_in_use(self, kubelet: Kubelet) -> None:
+        names = sorted(
+            {
+                name
+                for seat in kubelet.seats.values()
+                for volume in seat.volumes or ()
+                if (name := _name_in_use(volume, kubelet.process))
+            }
+        )
+        found = self.store.find(NODES, kubelet.node)
+        if found is None or (parts.read_node(found.text).status.volumesInUse or []) == names:
+            return
+
+        def write(node: Object) -> None:
+            node["status"].pop("volumesInUse", None)
+            if names:
+                node["status"]["volumesInUse"] = names
+
+        self.world.change(NODES, ("", kubelet.node), write, "status")
+
+    def _complain_later(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
+        if not seat.volumes:
+            return
+
+        def complain() -> None:
+            waits = kubelet.seats.get(key) is seat and not seat.running and kubelet.alive
+            if waits and (entry := self.store.find(PODS, key[1], key[0])):
+                message = "Unable to attach or mount volumes: timed out waiting for the condition"
+                self.world.recorder.record(entry, "kubelet", WARNING, "FailedMount", message)
+                self.world.clock.after(FAILED_MOUNT, complain)
+
+        self.world.clock.after(FAILED_MOUNT, complain)
+
+    def _stop_writing(self, key: Key, seat: Seat) -> None:
+        for volume in seat.volumes or ():
+            self.world.writes.stop(volume.disk, f"{key[0]}/{key[1]}")
+
+    def _find_pods(self, kubelet: Kubelet) -> None:
+        self._pods.add_all((kubelet.node, key) for key in self._bound.get(kubelet.node, ()))
+        self._nodes.add(kubelet.node)
+
+    def _say_ready(self, node: str, status: str, reason: str) -> None:
+        time = self.store.time()
+
+        def write(obj: Object) -> None:
+            parts.put_condition(obj, parts.condition("Ready", status, time, reason=reason))
+
+        self.world.change(NODES, ("", node), write, "status")
+
+    def _label(self, kubelet: Kubelet) -> None:
+        """Have a node say where it is in the words of its drivers too."""
+        found = self.store.find(NODES, kubelet.node)
+        zone = found.labels.get(parts.ZONE) if found else None
+        keys = {ZONE_KEYS[it]: zone for it in kubelet.drivers if it in ZONE_KEYS}
+        if found is None or not zone or keys.items() <= found.labels.items():
+            return
+
+        def write(obj: Object) -> None:
+            obj["metadata"].setdefault("labels", {}).update(keys)
+
+        self.world.change(NODES, ("", kubelet.node), write)
+
+    def _write_csi_node(self, kubelet: Kubelet, *, only_drivers: bool = False) -> None:
+        """Say what is redirected here. With the base gate off a CSINode is left as it is."""
+        process = kubelet.process
+        if not kubelet.csi_node:
+            return
+        found = self.store.find(CSI_NODES, kubelet.node)
+        if not effective(process.version, process.gates).get(BASE_GATE, True):
+            if found is None and not kubelet.drivers:
+                return
+            only_drivers = True
+        listed = sorted(plugin for plugin in plugins() if process.migrates(plugin))
+        drivers = [
+            {
+                "name": driver,
+                "nodeID": kubelet.node,
+                "topologyKeys": [key] if (key := ZONE_KEYS.get(driver)) else [],
+                "allocatable": {"count": kubelet.limit},
+            }
+            for driver in sorted(kubelet.drivers)
+        ]
+
+        def write(obj: Object) -> None:
+            obj["spec"] = {"drivers": drivers}
+            if only_drivers:
+                return
+            annotations = obj["metadata"].setdefault("annotations", {})
+            annotations.pop(parts.MIGRATED_PLUGINS, None)
+            if listed:
+                annotations[parts.MIGRATED_PLUGINS] = ",".join(listed)
+
+        if found is None:
+            csi_node: Object = {"metadata": {"name": kubelet.node}}
+            write(csi_node)
+            self.store.create(CSI_NODES, csi_node)
+        else:
+            self.world.change(CSI_NODES, ("", kubelet.node), write)
+
+
+def _ends(event: Event) -> bool:
+    entry = event.entry
+    over = event.type == DELETED or entry.fields["status.phase"] in parts.OVER
+    return over or b'"deletionTimestamp"' in entry.text
+
+
+@lru_cache(maxsize=4096)
+def _side(volume: VolumeView, process: Process, node: NodeView) -> Side:
+    return mount(volume, process, node).served_by
+
+
+def _name_in_use(volume: Volume, process: Process) -> str:
+    """The name that a kubelet reports: by its gates alone, whether or not a driver is there."""
+    view = volume.view
+    if not view.attachable:
+        return ""
+    if view.native or process.migrates(view.plugin):
+        return volume.csi_name
+    return volume.in_tree_name if process.registered(view.plugin) else ""

@@ -1,0 +1,113 @@
+"""The external-provisioner of each CSI driver: makes disks for claims, and deletes them again."""
+
+from __future__ import annotations
+
+from replant.routing import Side
+from replant.routing.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
+from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
+from replant.sandbox.controllers import parts
+from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
+from replant.sandbox.controllers.making import new_volume
+from replant.sandbox.controllers.recorder import NORMAL, WARNING
+from replant.sandbox.refusals import ApiError
+from replant.sandbox.resources import (
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    STORAGE_CLASSES,
+)
+from replant.sandbox.store import DELETED, Event
+
+_AGAIN = 15.0
+
+
+class Provisioner(Controller):
+    """Serves claims that name one of its drivers, and volumes that are marked as theirs."""
+
+    hears = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES)
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._drivers: set[str] = set()
+        self._claims: Queue[Key] = Queue()
+        self._volumes: Queue[str] = Queue()
+        self._unbound: dict[Key, None] = {}
+
+    def run(self, driver: str) -> None:
+        """The provisioner of a driver starts."""
+        self._drivers.add(driver)
+        self._claims.add_all(self._unbound)
+        self._volumes.add_all(it.name for it in self.store.entries(PERSISTENT_VOLUMES))
+
+    def stop(self, driver: str) -> None:
+        """It ends; what is asked of it from now on waits."""
+        self._drivers.discard(driver)
+
+    def heard(self, event: Event) -> None:
+        """Note claims without a volume, and volumes without a claim."""
+        entry = event.entry
+        key = key_of(entry)
+        if entry.resource is PERSISTENT_VOLUMES:
+            if event.type != DELETED and b'"Released"' in entry.text:
+                self._volumes.add(entry.name)
+        elif event.type == DELETED or parts.read_claim(entry.text).spec.volumeName:
+            self._unbound.pop(key, None)
+        else:
+            self._unbound[key] = None
+            self._claims.add(key)
+
+    def work(self) -> bool:
+        """Provision, and delete."""
+        if not (self._claims or self._volumes):
+            return False
+        for key in self._claims.take():
+            self._provision(key)
+        for name in self._volumes.take():
+            self._delete(name)
+        return True
+
+    def _provision(self, key: Key) -> None:
+        entry = self.store.find(PERSISTENT_VOLUME_CLAIMS, key[1], key[0])
+        if entry is None:
+            return
+        read = parts.read_claim(entry.text)
+        said = read.metadata.annotations or {}
+        named = said.get(STORAGE_PROVISIONER) or said.get(BETA_STORAGE_PROVISIONER)
+        driver = said.get(MIGRATED_TO) or named
+        found = self.store.find(STORAGE_CLASSES, read.spec.storageClassName or "")
+        if driver not in self._drivers or found is None or read.spec.volumeName:
+            return
+        storage_class = found.value()
+        waits = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
+        if (waits and parts.SELECTED_NODE not in said) or self.store.find(
+            PERSISTENT_VOLUMES, f"pvc-{entry.uid}"
+        ):
+            return
+        component = f"{driver}_external-provisioner"
+        volume = new_volume(self.world, entry, read, storage_class, Side.CSI)
+        try:
+            self.store.create(PERSISTENT_VOLUMES, volume)
+        except ApiError as error:
+            told = (WARNING, "ProvisioningFailed", error.message)
+        else:
+            name = volume["metadata"]["name"]
+            told = (NORMAL, "ProvisioningSucceeded", f"Successfully provisioned volume {name}")
+        self.world.recorder.record(entry, component, *told)
+
+    def _delete(self, name: str) -> None:
+        entry = self.store.find(PERSISTENT_VOLUMES, name)
+        volume = self.world.volumes.of_entry(entry) if entry else None
+        if entry is None or volume is None:
+            return
+        read = parts.read_volume(entry.text)
+        said = read.metadata.annotations or {}
+        driver = said.get(MIGRATED_TO) or said.get(PROVISIONED_BY)
+        theirs = driver in self._drivers and driver == volume.view.driver
+        gone = read.status.phase == "Released" and not read.metadata.deletionTimestamp
+        if not theirs or not gone or read.spec.persistentVolumeReclaimPolicy != "Delete":
+            return
+        if refusal := self.world.cloud.delete(volume.disk, Side.CSI):
+            component = f"{driver}_external-provisioner"
+            self.world.recorder.record(entry, component, WARNING, "VolumeFailedDelete", refusal)
+            self.world.clock.after(_AGAIN, lambda: self._volumes.add(name))
+            return
+        self.world.remove(PERSISTENT_VOLUMES, ("", name), entry.uid)
