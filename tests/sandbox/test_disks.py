@@ -198,7 +198,8 @@ def test_while_the_order_is_right_nothing_that_happens_meanwhile_yanks(
     assert longest_gap(cluster) <= A_DRAIN
 
 
-def test_a_volume_is_swapped_for_its_native_twin_under_a_pod_that_writes() -> None:
+@pytest.mark.parametrize("restarted", [False, True], ids=["", "controllers restarted"])
+def test_a_volume_is_swapped_for_its_native_twin_under_a_pod_that_writes(restarted: bool) -> None:
     cluster = running_database(replicas=1)
     switch_controllers(cluster, ON)
     for name in NODE_NAMES:
@@ -215,6 +216,10 @@ def test_a_volume_is_swapped_for_its_native_twin_under_a_pod_that_writes() -> No
     cluster.store.update(PERSISTENT_VOLUMES, stored)
     cluster.settle()
     assert phase(cluster, PERSISTENT_VOLUME_CLAIMS, "data-db-0") == "Lost"
+    if restarted:
+        switch_controllers(cluster, ON)
+        attached = cluster.store.get(NODES, pod["spec"]["nodeName"])["status"]["volumesAttached"]
+        assert [it["name"] for it in attached] == [f"kubernetes.io/csi/{DRIVER}^{disk}"]
     twin = pv_to_csi(volume)
     for said in ("resourceVersion", "uid", "creationTimestamp"):
         twin["metadata"].pop(said)

@@ -1,23 +1,25 @@
-"""Plans and orders in files, read so that an error can name its line."""
+"""Plans, orders and scenarios in files, read so that an error can name its line."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from replant.errors import InputError, shown
 
 if TYPE_CHECKING:
     from replant.plan.model import Plan
     from replant.proof import Course
+    from replant.sandbox.scenario import Scenario
 
 _PLACE = re.compile(r"(?P<reason>.*) - at `\$?(?P<path>[^`]*)`")
 """How msgspec names what it does not take."""
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 Place = tuple[str | int, ...]
+_Kind = TypeVar("_Kind")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,21 +49,33 @@ class Document:
 
     def plan(self) -> Plan:
         """The plan that it is."""
-        import msgspec
-
         from replant.plan.model import Plan
         from replant.plan.soundness import problems
 
+        plan = self._as(Plan)
+        for place, reason in problems(plan):
+            raise self._wrong(place, reason)
+        return plan
+
+    def scenario(self) -> Scenario:
+        """The scenario that it is."""
+        from replant.sandbox.scenario import Scenario, problems
+
+        scenario = self._as(Scenario)
+        for place, reason in problems(scenario):
+            raise self._wrong(place, reason)
+        return scenario
+
+    def _as(self, kind: type[_Kind]) -> _Kind:
+        import msgspec
+
         try:
-            plan = msgspec.convert(self.data, Plan)
+            return msgspec.convert(self.data, kind)
         except msgspec.ValidationError as error:
             found = _PLACE.fullmatch(str(error))
             parts = _PART.findall(found["path"]) if found else []
             place = tuple(name or int(number) for name, number in parts)
             raise self._wrong(place, found["reason"] if found else str(error)) from None
-        for place, reason in problems(plan):
-            raise self._wrong(place, reason)
-        return plan
 
     def order(self) -> Course:
         """The course of the order that it is."""

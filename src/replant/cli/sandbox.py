@@ -4,19 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from replant.cli import options
 from replant.errors import InputError
 
+if TYPE_CHECKING:
+    from replant.sandbox.server import Sandbox
+
 EXAMPLES = """\b
 Examples:
   replant sandbox up                        # on a free port; ends with Ctrl-C
+  replant sandbox up --scenario aws-20-nodes
   replant sandbox up --port 8001 -f cluster.yaml
   kubectl --kubeconfig $(replant sandbox kubeconfig) get nodes
 """
+SCENARIOS = (
+    "aws-20-nodes",
+    "multi-cloud",
+    "portworx-secure",
+    "openshift",
+    "gardener-seed",
+    "5000-nodes",
+)
 DEFAULT_KUBECONFIG = Path("~/.cache/replant/sandbox.kubeconfig")
 
 
@@ -34,25 +46,48 @@ def command() -> None:
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
     help="Objects to begin with.",
 )  # fmt: skip
+@click.option(
+    "--scenario", metavar="NAME|FILE",
+    help=f"A cluster that lives: {', '.join(SCENARIOS)}, or a YAML of your own.",
+)  # fmt: skip
 @options.recursive
 @options.max_size
 @click.option(
     "--kubeconfig", "kubeconfig", type=click.Path(path_type=Path), default=DEFAULT_KUBECONFIG,
     show_default=True, metavar="FILE", help="Where to write the kubeconfig.",
 )  # fmt: skip
-def up(port: int, paths: tuple[str, ...], recursive: bool, max_size: int, kubeconfig: Path) -> None:
+def up(
+    port: int,
+    paths: tuple[str, ...],
+    scenario: str | None,
+    recursive: bool,
+    max_size: int,
+    kubeconfig: Path,
+) -> None:
     """Start it, print its kubeconfig's path, and serve until interrupted."""
     from replant.sandbox.server import Sandbox, open_port, serve, write_kubeconfig
 
-    sandbox = Sandbox()
-    sandbox.load(_objects(paths, recursive=recursive, max_size=max_size))
     with open_port(port) as listening:
+        sandbox = _of_scenario(scenario, max_size) if scenario else Sandbox()
+        sandbox.load(_objects(paths, recursive=recursive, max_size=max_size))
         taken = listening.getsockname()[1]
         kubeconfig = kubeconfig.expanduser().absolute()
         write_kubeconfig(kubeconfig, taken)
         click.echo(str(kubeconfig))
         click.echo(f"serving on http://127.0.0.1:{taken}; Ctrl-C ends it", err=True)
         serve(sandbox, listening)
+
+
+def _of_scenario(scenario: str, max_size: int) -> Sandbox:
+    from replant.cli.bulk import collector_off
+    from replant.cli.documents import Document
+    from replant.sandbox.server import Sandbox
+
+    shipped = Path(__file__).parents[1] / "sandbox" / "scenarios" / f"{scenario}.yaml"
+    path = str(shipped) if scenario in SCENARIOS else scenario
+    wanted = Document.read(path, max_size).scenario()
+    with collector_off():
+        return Sandbox.of(wanted)
 
 
 @command.command("kubeconfig")

@@ -80,10 +80,26 @@ class RealClock(Clock):
         return datetime.now(UTC)
 
 
+class LiveClock(VirtualClock):
+    """Begins in the past, so that a world can live through some time before anybody looks at it."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(datetime.now(UTC) - timedelta(seconds=seconds))
+        self._live = False
+
+    def now(self) -> datetime:
+        """This moment: the machine's, once the clock is live."""
+        return datetime.now(UTC) if self._live else super().now()
+
+    def go_live(self) -> None:
+        """Keep the time of the machine from now on."""
+        self._live = True
+
+
 class Pace:
     """Keeps a world going in real time, in the event loop of whoever serves it."""
 
-    def __init__(self, clock: RealClock, settle: Call) -> None:
+    def __init__(self, clock: Clock, settle: Call) -> None:
         self._clock = clock
         self._settle = settle
         self._woken = asyncio.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import os
@@ -11,7 +12,6 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import uvicorn
@@ -21,25 +21,55 @@ from replant.errors import Refused
 from replant.objects import Object, name_of
 from replant.sandbox import shapes
 from replant.sandbox.api.app import Api
+from replant.sandbox.clock import Clock, LiveClock, Pace, RealClock
+from replant.sandbox.cluster import Cluster
 from replant.sandbox.refusals import ApiError, bad_request
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
+from replant.sandbox.scenario import Scenario
+from replant.sandbox.stage import set_up
 from replant.sandbox.store import WINDOW, Store
 from replant.sandbox.upkeep import Upkeep
 
 HOST = "127.0.0.1"
 VERSION = "1.24.17"
 """Which Kubernetes a sandbox passes for: the last whose migration can be watched as a whole."""
+WARM_UP = 60.0
+"""So many seconds a scenario's cluster has lived when it is first seen: its pods run by then."""
 _BACKLOG = 2048
 
 
 class Sandbox:
-    """An embedded cluster: its store, what it serves, and its API."""
+    """An embedded cluster: its store, what it serves, its API, and whatever lives behind it."""
 
-    def __init__(self, version: str = VERSION, window: int = WINDOW) -> None:
+    def __init__(
+        self, version: str = VERSION, window: int = WINDOW, clock: Clock | None = None
+    ) -> None:
+        self.clock = clock or RealClock()
         self.registry = Registry()
-        self.store = Store(_now, _new_uid, window)
-        Upkeep(self.store, self.registry, _now)
+        self.store = Store(self.clock.now, _new_uid, window)
+        Upkeep(self.store, self.registry, self.clock.now)
         self.api = Api(self.store, self.registry, version)
+        self.cluster: Cluster | None = None
+        """Without one, nothing but what clients do happens here."""
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> Sandbox:
+        """A sandbox with a cluster behind it that has been up for a while."""
+        clock = LiveClock(WARM_UP)
+        sandbox = cls(scenario.kubernetes_version, clock=clock)
+        cluster = set_up(scenario, sandbox.store, clock, sandbox._loaded)
+        cluster.run_for(WARM_UP)
+        clock.go_live()
+        sandbox.cluster = cluster
+        return sandbox
+
+    def _loaded(self, obj: Object) -> str:
+        self.load([obj])
+        metadata = obj["metadata"]
+        resource = self.registry.of_kind(obj["apiVersion"], obj["kind"])
+        assert resource is not None  # noqa: S101 - load has refused it otherwise
+        namespace = metadata.get("namespace", "") if resource.namespaced else ""
+        return self.store.entry(resource, metadata["name"], namespace).uid
 
     def load(self, objects: Iterable[Object]) -> None:
         """Put objects in as if they had always been there, and the namespaces that they are in."""
@@ -68,24 +98,38 @@ class Sandbox:
         self.store.create(resource, obj, as_it_was=True)
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 def _new_uid() -> str:
     return str(uuid.uuid4())
 
 
 class _Server(uvicorn.Server):
-    """Sends those who watch home before it waits for everybody to be gone."""
+    """Keeps the cluster going, and sends those who watch home before it waits for everybody."""
 
     def __init__(self, config: uvicorn.Config, sandbox: Sandbox) -> None:
         super().__init__(config)
         self._sandbox = sandbox
+        self._life: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        cluster = self._sandbox.cluster
+        if cluster is not None:
+            pace = Pace(self._sandbox.clock, cluster.settle)
+            self._sandbox.store.subscribe(lambda _event: pace.wake())
+            self._life = asyncio.create_task(pace.keep())
+            self._life.add_done_callback(self._end)
+
+    def _end(self, _life: asyncio.Task[None]) -> None:
+        """A world that has come to its end is not served any longer."""
+        self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._sandbox.api.bell.close()
         await super().shutdown(sockets)
+        if self._life is not None:
+            self._life.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._life
 
 
 def open_port(port: int) -> socket.socket:

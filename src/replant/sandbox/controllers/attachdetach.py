@@ -124,15 +124,18 @@ class AttachDetach(Led):
         self._forget()
         if process is None:
             return
-        for entry in self.store.entries(VOLUME_ATTACHMENTS):
-            self._hear_attachment(entry.name, entry.text)
         for entry in self.store.entries(NODES):
             self._hear_node(entry.name, entry.text)
             for name in parts.read_node(entry.text).attached:
-                # What a driver is said to have attached counts only with its VolumeAttachment.
                 if parse(name).side is Side.IN_TREE:
                     self._hold(entry.name, name, Hold.HELD)
+                else:
+                    # What a driver is said to have attached counts only with its
+                    # VolumeAttachment, but that counts even while its volume is gone.
+                    self._attachments[attachment_name(name, entry.name)] = (entry.name, name)
             self._unreported.add(entry.name)
+        for entry in self.store.entries(VOLUME_ATTACHMENTS):
+            self._hear_attachment(entry.name, entry.text)
         bound = (it for it in self.store.entries(PODS) if it.fields["spec.nodeName"])
         self._looking.add_all(key_of(it) for it in bound)
         self._look_again_later(self._term)

@@ -32,6 +32,7 @@ from replant.sandbox.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     STORAGE_CLASSES,
+    Resource,
 )
 from replant.sandbox.store import DELETED, Entry, Event
 from replant.translate import driver_of
@@ -94,6 +95,8 @@ class Binder(Led):
         if claim is not None:
             self._meant.get(claim, {}).pop(name, None)
         if event.type == DELETED:
+            self.world.volumes.forget(name)
+            self._failed.discard(name)
             if claim is not None:
                 self._claims.add(claim)
             return
@@ -202,15 +205,14 @@ class Binder(Led):
 
         self.world.change(PERSISTENT_VOLUMES, ("", name), write, "status")
 
-    def _mark(self, resource: object, key: Key, mark: str | None) -> None:
+    def _mark(self, resource: Resource, key: Key, mark: str | None) -> None:
         def write(obj: Object) -> None:
             annotations = obj["metadata"].setdefault("annotations", {})
             annotations.pop(MIGRATED_TO, None)
             if mark:
                 annotations[MIGRATED_TO] = mark
 
-        volume = resource is PERSISTENT_VOLUMES
-        self.world.change(PERSISTENT_VOLUMES if volume else PERSISTENT_VOLUME_CLAIMS, key, write)
+        self.world.change(resource, key, write)
 
     # Claims
 

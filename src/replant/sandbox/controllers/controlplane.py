@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from replant.gates.versions import Version
@@ -10,7 +11,7 @@ from replant.objects import Object
 from replant.routing import Process
 from replant.sandbox.controllers.base import World
 from replant.sandbox.refusals import ApiError
-from replant.sandbox.resources import LEASES, PODS
+from replant.sandbox.resources import LEASES, PODS, Resource
 
 Gates = Mapping[str, bool]
 Lead = Callable[[Process | None], None]
@@ -135,9 +136,7 @@ class ControlPlane:
         }
         self._create(PODS, pod)
 
-    def _create(self, resource: object, obj: Object) -> None:
-        kind = LEASES if resource is LEASES else PODS
-        try:
-            self.world.store.create(kind, obj, namespace="kube-system", as_it_was=True)
-        except ApiError:
-            return  # it is there, with what somebody has loaded
+    def _create(self, resource: Resource, obj: Object) -> None:
+        # It may be there already, with what somebody has loaded.
+        with suppress(ApiError):
+            self.world.store.create(resource, obj, namespace="kube-system", as_it_was=True)

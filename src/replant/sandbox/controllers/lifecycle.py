@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from replant.objects import Object
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Led, Queue, World, key_of
@@ -46,7 +48,7 @@ class Lifecycle(Led):
                 self._taint(node, silent=silent)
             if silent:
                 pause = TOLERATED if there else CLEARED
-                self.world.clock.after(pause, lambda node=node: self._evict(node))  # type: ignore[misc]
+                self.world.clock.after(pause, partial(self._evict, node))
         return True
 
     def _taint(self, node: str, *, silent: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 
@@ -26,6 +26,8 @@ PODS_ON_A_NODE = 110
 IN_TREE_LIMIT = 39
 """So many volumes the in-tree filters allow on a node, roughly."""
 _COMPONENT = "default-scheduler"
+_SLACK = 8
+"""So much larger than it has to be a ranking may become before it is made anew."""
 
 
 @dataclass(slots=True)
@@ -59,11 +61,8 @@ class Wish:
     volumes: tuple[VolumeView, ...]
 
 
-@dataclass(slots=True)
-class _Ranking:
-    """The nodes of a zone, the emptiest first; what is out of date in it is passed over."""
-
-    heap: list[tuple[int, str]] = field(default_factory=list)
+Ranking = list[tuple[int, str]]
+"""A heap of the nodes of a zone, by how many pods each has; what is out of date is passed over."""
 
 
 class Scheduler(Controller):
@@ -75,7 +74,7 @@ class Scheduler(Controller):
         super().__init__(world)
         self.process = process
         self._rooms: dict[str, Room] = {}
-        self._rankings: dict[str, _Ranking] = {}
+        self._rankings: dict[str, Ranking] = {}
         self._placed: dict[Key, tuple[str, int]] = {}
         self._loads: dict[str, list[int]] = {}
         self._queue: Queue[Key] = Queue()
@@ -147,8 +146,11 @@ class Scheduler(Controller):
             self._queue.add_all(self._unplaced)
 
     def _rank(self, room: Room) -> None:
-        ranking = self._rankings.setdefault(room.zone, _Ranking())
-        heappush(ranking.heap, (room.pods, room.name))
+        ranking = self._rankings.setdefault(room.zone, [])
+        heappush(ranking, (room.pods, room.name))
+        if len(ranking) > _SLACK * (len(self._rooms) + _SLACK):
+            there = (it for it in self._rooms.values() if it.zone == room.zone)
+            ranking[:] = sorted((it.pods, it.name) for it in there)
 
     def work(self) -> bool:
         """Place what waits."""
@@ -254,12 +256,12 @@ class Scheduler(Controller):
                 best = found
         return best
 
-    def _emptiest(self, ranking: _Ranking, wish: Wish) -> Room | None:
+    def _emptiest(self, ranking: Ranking, wish: Wish) -> Room | None:
         passed: list[tuple[int, str]] = []
         found: Room | None = None
         last = None
-        while ranking.heap and found is None:
-            item = heappop(ranking.heap)
+        while ranking and found is None:
+            item = heappop(ranking)
             room = self._rooms.get(item[1])
             if room is None or room.pods != item[0] or item == last:
                 continue
@@ -268,7 +270,7 @@ class Scheduler(Controller):
             if self._fits(room, wish):
                 found = room
         for item in passed:
-            heappush(ranking.heap, item)
+            heappush(ranking, item)
         return found
 
     def _fits(self, room: Room, wish: Wish) -> bool:

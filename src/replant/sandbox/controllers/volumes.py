@@ -91,10 +91,11 @@ class Volumes:
     def of_pv(self, name: str) -> Volume | None:
         """A PersistentVolume's; None if it is gone, or nothing that is attached or served here."""
         entry = self._store.find(PERSISTENT_VOLUMES, name)
-        if entry is None:
-            self._known.pop(name, None)
-            return None
-        return self.of_entry(entry)
+        return self.of_entry(entry) if entry else None
+
+    def forget(self, name: str) -> None:
+        """A PersistentVolume is gone. Which disk its name meant is remembered: nodes may say it."""
+        self._known.pop(name, None)
 
     def of_entry(self, entry: Entry) -> Volume | None:
         """The same for one that was looked up already."""
