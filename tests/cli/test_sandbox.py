@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -95,4 +96,44 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
 def test_what_it_cannot_take_is_told(given: dict[str, object], said: str) -> None:
     code, _out, err = replant("sandbox", "up", "-f", "-", stdin=given)
     assert code == 1
+    assert said in err
+
+
+def test_a_scenario_lives_and_can_be_planned_for(tmp_path: Path) -> None:
+    with sandbox(tmp_path, "--scenario", "aws-20-nodes") as (_process, kubeconfig):
+        live = ("--kubeconfig", str(kubeconfig))
+        code, out, err = replant("plan", "enable", "--plugin", "aws-ebs", *live, "-o", "json")
+        assert (code, json.loads(out)["proof"]["safe"]) == (0, True), err
+        with httpx.Client(base_url=server_of(kubeconfig), trust_env=False) as http:
+            path = "/api/v1/namespaces/shop/pods/queue-0"
+            before = http.get(path).json()
+            eviction = {
+                "apiVersion": "policy/v1",
+                "kind": "Eviction",
+                "metadata": {"name": "queue-0", "namespace": "shop"},
+                "deleteOptions": {"gracePeriodSeconds": 0},
+            }
+            assert http.post(f"{path}/eviction", json=eviction).status_code == 201
+            assert is_made_again(http, path, before["metadata"]["uid"])
+
+
+def is_made_again(http: httpx.Client, path: str, uid: str) -> bool:
+    """Whether its StatefulSet brings the pod back, and its disk follows, within half a minute."""
+    for _second in range(60):
+        found = http.get(path).json()
+        new = found["kind"] == "Pod" and found["metadata"]["uid"] != uid
+        if new and found["status"].get("phase") == "Running":
+            return True
+        time.sleep(0.5)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("scenario", "said"),
+    [("no-such.yaml", "No such file"), (CLUSTER, ", apiVersion: ")],
+)
+def test_a_scenario_that_is_none_is_refused(scenario: str, said: str) -> None:
+    code, out, err = replant("sandbox", "up", "--scenario", scenario)
+    assert (code, out) == (1, "")
+    assert err.startswith("error: ")
     assert said in err

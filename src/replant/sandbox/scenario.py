@@ -144,7 +144,7 @@ def full_name(plugin: str) -> str:
 
 
 def objects(scenario: Scenario) -> Iterator[Object]:
-    """All that is in the scenario but its nodes, as it is once everything is bound."""
+    """What classes, workloads and spares come to, as it is once everything is bound."""
     namespaces = {it.namespace for it in scenario.workloads}
     namespaces |= {it.namespace for it in scenario.spares}
     for namespace in sorted(namespaces - {"default"}):
@@ -175,7 +175,6 @@ def objects(scenario: Scenario) -> Iterator[Object]:
                 classes[spare.storage_class], claim, spare.namespace, serial, zone, {}
             )
             serial += 1
-    yield from (dict(it) for it in scenario.objects)
 
 
 def _class(volume_class: VolumeClass) -> Object:

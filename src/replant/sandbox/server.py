@@ -57,19 +57,12 @@ class Sandbox:
         """A sandbox with a cluster behind it that has been up for a while."""
         clock = LiveClock(WARM_UP)
         sandbox = cls(scenario.kubernetes_version, clock=clock)
-        cluster = set_up(scenario, sandbox.store, clock, sandbox._loaded)
+        cluster = set_up(scenario, sandbox.store, sandbox.registry, clock)
+        sandbox.load(dict(it) for it in scenario.objects)
         cluster.run_for(WARM_UP)
         clock.go_live()
         sandbox.cluster = cluster
         return sandbox
-
-    def _loaded(self, obj: Object) -> str:
-        self.load([obj])
-        metadata = obj["metadata"]
-        resource = self.registry.of_kind(obj["apiVersion"], obj["kind"])
-        assert resource is not None  # noqa: S101 - load has refused it otherwise
-        namespace = metadata.get("namespace", "") if resource.namespaced else ""
-        return self.store.entry(resource, metadata["name"], namespace).uid
 
     def load(self, objects: Iterable[Object]) -> None:
         """Put objects in as if they had always been there, and the namespaces that they are in."""

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from replant.objects import Object
 from replant.sandbox.clock import Clock
 from replant.sandbox.cluster import Cluster
+from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Registry
 from replant.sandbox.scenario import Pool, Scenario, objects
 from replant.sandbox.store import Store
 
-Load = Callable[[Object], str]
-"""Puts an object into the store, and gives its uid."""
 
-
-def set_up(scenario: Scenario, store: Store, clock: Clock, load: Load) -> Cluster:
+def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -> Cluster:
     """The cluster that a scenario describes; nothing in it has moved yet."""
     cluster = Cluster(
         store,
@@ -36,14 +33,16 @@ def set_up(scenario: Scenario, store: Store, clock: Clock, load: Load) -> Cluste
                 drivers=pool.drivers,
                 labels=pool.labels,
             )
-    uids: dict[tuple[str, str], str] = {}
+    claim_uid = ""
     for obj in objects(scenario):
-        if obj["kind"] == "PersistentVolume" and (claim := obj["spec"].get("claimRef")):
+        resource = registry.of_kind(obj["apiVersion"], obj["kind"])
+        assert resource is not None  # noqa: S101 - a scenario makes only what is served
+        if resource is PERSISTENT_VOLUMES:
             # A volume knows its claim by the uid, which the claim has only now.
-            claim["uid"] = uids.pop((claim["namespace"], claim["name"]), "")
-        uid = load(obj)
-        if obj["kind"] == "PersistentVolumeClaim":
-            uids[obj["metadata"]["namespace"], obj["metadata"]["name"]] = uid
+            obj["spec"]["claimRef"]["uid"] = claim_uid
+        entry = store.create(resource, obj, as_it_was=True)
+        if resource is PERSISTENT_VOLUME_CLAIMS:
+            claim_uid = entry.uid
     return cluster
 
 

@@ -199,6 +199,8 @@ class Store:
         self._shelves: dict[str, _Shelf] = {}
         self._listeners: list[Listener] = []
         self.version = 1
+        self._second = now().replace(microsecond=0)
+        self._second_written = _written(self._second)
 
     # Reading
 
@@ -338,7 +340,8 @@ class Store:
         old = old_entry.value()
         self._check_same(resource, obj, old_entry)
         new = _taken_over(resource, old, obj, subresource)
-        defaults.fill(resource, new)
+        if subresource != "status":
+            defaults.fill(resource, new)
         self._check_update(resource, old, new, subresource)
         if resource.generation and subresource != "status" and _wants(old) != _wants(new):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
@@ -391,7 +394,11 @@ class Store:
 
     def time(self) -> str:
         """Now, as objects say it."""
-        return _written(self.now())
+        second = self.now().replace(microsecond=0)
+        if second != self._second:
+            # Much is written in a second, and most of the time it would take is this.
+            self._second, self._second_written = second, _written(second)
+        return self._second_written
 
     def _check_namespace(self, resource: Resource, metadata: Object) -> None:
         namespace = metadata["namespace"]
@@ -418,6 +425,8 @@ class Store:
 
     def _check_update(self, resource: Resource, old: Object, new: Object, subresource: str) -> None:
         metadata = new["metadata"]
+        if subresource == "status" and metadata == old["metadata"]:
+            return
         causes = validation.metadata_causes(resource, metadata)
         causes += _new_finalizers(old["metadata"], metadata)
         if not subresource:
