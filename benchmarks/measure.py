@@ -20,7 +20,7 @@ class Cost:
     peak_mib: float
 
 
-def run(arguments: list[str], out: Path) -> Cost:
+def run(arguments: list[str], out: Path, ends_with: tuple[int, ...] = (0,)) -> Cost:
     """Run a process to its end, its standard output into a file."""
     with out.open("wb") as file:
         start = time.perf_counter()
@@ -28,7 +28,7 @@ def run(arguments: list[str], out: Path) -> Cost:
         _, status, usage = os.wait4(process.pid, 0)
         seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
+    if process.returncode not in ends_with:
         raise SystemExit(f"{' '.join(arguments)} ended with {process.returncode}")
     return Cost(seconds, usage.ru_maxrss / 1024)
 
