@@ -13,6 +13,7 @@ from replant.inventory import records
 from replant.inventory.controlplane import control_plane_pod, merged_gates
 from replant.objects import Object
 from replant.routing import Side
+from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Pace, RealClock, VirtualClock
 from replant.sandbox.cloud import ATTACH, CREATE, DELETE, DETACH, RESIZE, Cloud
 from replant.sandbox.cluster import Cluster
@@ -33,7 +34,7 @@ from replant.sandbox.resources import (
     VOLUME_ATTACHMENTS,
     Registry,
 )
-from replant.sandbox.store import Deletion, Store
+from replant.sandbox.store import Store
 from replant.sandbox.upkeep import Upkeep
 from replant.translate import driver_of, plugin_of
 from tests.cli.shell import replant

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replant.objects import Object
+from replant.sandbox.changes import Deletion
 from replant.sandbox.cluster import Cluster
 from replant.sandbox.resources import (
     NODES,
@@ -20,7 +21,6 @@ from replant.sandbox.resources import (
     STATEFUL_SETS,
     STORAGE_CLASSES,
 )
-from replant.sandbox.store import Deletion
 from replant.translate import pv_to_csi
 from tests.sandbox.playing import (
     DRIVER,

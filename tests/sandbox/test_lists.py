@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from replant.sandbox.api.tables import duration
-from replant.sandbox.store import SNAPSHOTS
+from replant.sandbox.shelves import SNAPSHOTS
 
 CMS = "/api/v1/namespaces/default/configmaps"
 

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replant.sandbox.changes import Deletion
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import CONFIG_MAPS, NAMESPACES, PERSISTENT_VOLUMES, PODS
-from replant.sandbox.store import ADDED, DELETED, SNAPSHOTS, Deletion, Event, Store
+from replant.sandbox.shelves import ADDED, DELETED, SNAPSHOTS, Event
+from replant.sandbox.store import Store
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 MODIFIED = "MODIFIED"

@@ -31,7 +31,8 @@ from replant.sandbox.controllers.scheduler import Scheduler
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.controllers.workloads import Workloads
 from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Resource
-from replant.sandbox.store import ADDED, Event, Store
+from replant.sandbox.shelves import ADDED, Event
+from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
 
 Gates = Mapping[str, bool]

@@ -8,96 +8,47 @@ returns, and whoever has subscribed has been told.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
-
-import msgspec
 
 from replant.objects import Object
-from replant.sandbox import defaults, ownership, validation
+from replant.sandbox import changes, defaults, ownership, validation
+from replant.sandbox.changes import Deletion
 from replant.sandbox.ownership import Manager
 from replant.sandbox.refusals import (
-    EXPIRED_LIST,
     MODIFIED,
-    Cause,
     already_exists,
     conflict,
-    expired,
     forbidden,
-    forbidden_value,
     from_the_future,
     invalid,
     not_found,
     too_old,
 )
 from replant.sandbox.resources import NAMESPACES, Resource
+from replant.sandbox.shelves import (
+    ADDED,
+    DELETED,
+    MODIFIED_EVENT,
+    Entries,
+    Entry,
+    Event,
+    Events,
+    Listener,
+    Objects,
+    Shelf,
+    Wanted,
+    entry_of,
+    selected,
+)
 from replant.sandbox.structure import structure_of
 
-ADDED, MODIFIED_EVENT, DELETED = "ADDED", "MODIFIED", "DELETED"
 WINDOW = 10_000
 """So many events of a resource are remembered at least."""
-SNAPSHOTS = 32
-"""So many lists of a resource that are still being paged through are remembered."""
-DEFAULT_GRACE = 30
-
-_encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder().decode
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 """What a generated name ends in: nothing that could spell a word."""
 _PROTECTED_NAMESPACES = {"default", "kube-system", "kube-public"}
-
-
-class Entry(NamedTuple):
-    """One object: its text, and what is asked about it without reading that."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    uid: str
-    version: int
-    labels: Mapping[str, str]
-    fields: Mapping[str, str]
-    text: bytes
-
-    @property
-    def key(self) -> str:
-        """Its place among its kind, by which lists are in order."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-    def value(self) -> Object:
-        """The object itself, built anew: the caller may do with it what it likes."""
-        built: Object = _decode(self.text)
-        return built
-
-
-class Event(NamedTuple):
-    """One change. A deleted object is as it was last, with the version of its deletion."""
-
-    type: str
-    entry: Entry
-    previous: Entry | None
-
-
-Entries = list[Entry]
-Events = list[Event]
-Objects = list[Object]
-Listener = Callable[[Event], None]
-Wanted = Callable[[Entry], bool]
-
-
-@dataclass(frozen=True)
-class Deletion:
-    """How something is to be deleted."""
-
-    grace_period: int | None = None
-    uid: str = ""
-    version: str = ""
-    propagation: str = ""
-    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,83 +61,6 @@ class Page:
     remaining: int | None = None
 
 
-class _View:
-    """The objects of one resource in order: as they are, or as they were."""
-
-    __slots__ = ("entries", "keys")
-
-    def __init__(self, keys: list[str], entries: dict[str, Entry]) -> None:
-        self.keys = keys
-        self.entries = entries
-
-    def span(self, namespace: str, start: str) -> range:
-        """The places of what is in a namespace, or anywhere, from a key on."""
-        # A slash is followed by a zero, so this is behind every name in the namespace.
-        first = bisect_left(self.keys, max(start, f"{namespace}/" if namespace else ""))
-        last = bisect_left(self.keys, f"{namespace}0") if namespace else len(self.keys)
-        return range(first, max(first, last))
-
-    def take(self, span: range) -> list[Entry]:
-        return [self.entries[key] for key in self.keys[span.start : span.stop]]
-
-
-class _Shelf:
-    """The objects of one resource, and what has happened to them."""
-
-    def __init__(self) -> None:
-        self.now = _View([], {})
-        self.events: list[Event] = []
-        self.forgotten = 0
-        """The version up to which events are no longer known."""
-        self._promised: list[int] = []
-        """Versions that somebody pages through, and that are still the present one."""
-        self._kept: OrderedDict[int, _View] = OrderedDict()
-
-    def put(self, entry: Entry) -> None:
-        self._keep_promises()
-        key = entry.key
-        if key not in self.now.entries:
-            insort(self.now.keys, key)
-        self.now.entries[key] = entry
-
-    def remove(self, key: str) -> None:
-        self._keep_promises()
-        del self.now.entries[key]
-        del self.now.keys[bisect_left(self.now.keys, key)]
-
-    def log(self, event: Event, window: int) -> None:
-        self.events.append(event)
-        if len(self.events) > 2 * window:
-            self.forgotten = self.events[-window - 1].entry.version
-            del self.events[:-window]
-
-    def after(self, version: int) -> list[Event]:
-        place = bisect_right(self.events, version, key=lambda event: event.entry.version)
-        return self.events[place:]
-
-    def promise(self, version: int) -> None:
-        """Somebody will ask for more of this version."""
-        if version not in self._promised:
-            self._promised.append(version)
-
-    def _keep_promises(self) -> None:
-        if self._promised:
-            view = _View(list(self.now.keys), dict(self.now.entries))
-            self._kept.update(dict.fromkeys(self._promised, view))
-            self._promised.clear()
-            while len(self._kept) > SNAPSHOTS:
-                self._kept.popitem(last=False)
-
-    def as_of(self, version: int) -> _View:
-        """How it was at a version, or is if none is named; ApiError if that is forgotten."""
-        if version <= 0 or not self.events or self.events[-1].entry.version <= version:
-            return self.now
-        if version not in self._kept:
-            raise expired(EXPIRED_LIST)
-        self._kept.move_to_end(version)
-        return self._kept[version]
-
-
 class Store:
     """All objects of a sandbox. What is handed in belongs to the store from then on."""
 
@@ -196,7 +70,7 @@ class Store:
         self.now = now
         self._new_uid = new_uid
         self._window = window
-        self._shelves: dict[str, _Shelf] = {}
+        self._shelves: dict[str, Shelf] = {}
         self._listeners: list[Listener] = []
         self.version = 1
         self._second = now().replace(microsecond=0)
@@ -252,7 +126,7 @@ class Store:
         if wanted is None:
             page, rest = view.take(span[:taken]), span[taken:]
         else:
-            page, rest = _selected(view, span, wanted, limit)
+            page, rest = selected(view, span, wanted, limit)
         if not rest:
             return Page(page, version)
         if at <= 0:
@@ -301,7 +175,7 @@ class Store:
         uid = said.get("uid") or self._new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
             metadata["name"] = metadata["generateName"] + _suffix(uid)
-        for unsaid in _SERVER_SAYS:
+        for unsaid in changes.SERVER_SAYS:
             metadata.pop(unsaid, None)
         defaults.fill(resource, obj)
         if not ((as_it_was and "status" in obj) or resource.status_on_create):
@@ -339,17 +213,21 @@ class Store:
         old_entry = self.entry(resource, said["name"], namespace)
         old = old_entry.value()
         self._check_same(resource, obj, old_entry)
-        new = _taken_over(resource, old, obj, subresource)
+        new = changes.taken_over(resource, old, obj, subresource)
         if subresource != "status":
             defaults.fill(resource, new)
         self._check_update(resource, old, new, subresource)
-        if resource.generation and subresource != "status" and _wants(old) != _wants(new):
+        if (
+            resource.generation
+            and subresource != "status"
+            and changes.wanted(old) != changes.wanted(new)
+        ):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         if manager is None or manager.operation != ownership.APPLY:
             self._track(resource, old, new, manager, self.time())
         if ownership.same_but_for_times(old, new):
             return old_entry
-        if _is_gone(new):
+        if changes.is_gone(new):
             return self._remove(resource, old_entry, new, dry_run=dry_run)
         return self._write(resource, new, old_entry, dry_run=dry_run)
 
@@ -359,14 +237,14 @@ class Store:
         """Delete an object, and tell whether it is gone; or else, what has to happen first."""
         how = how or Deletion()
         entry = self.entry(resource, name, namespace)
-        _check_preconditions(resource, entry, how)
+        changes.check_preconditions(resource, entry, how)
         if resource is NAMESPACES and name in _PROTECTED_NAMESPACES:
             raise forbidden(resource, name, "this namespace may not be deleted")
         obj = entry.value()
         metadata = obj["metadata"]
-        grace = _grace(resource, obj, how.grace_period)
-        finalizers = _with_propagation(metadata.get("finalizers") or [], how.propagation)
-        waits = _spec_finalizers(resource, obj)
+        grace = changes.grace(resource, obj, how.grace_period)
+        finalizers = changes.with_propagation(metadata.get("finalizers") or [], how.propagation)
+        waits = changes.spec_finalizers(resource, obj)
         if not finalizers and not grace and not waits:
             return self._remove(resource, entry, obj, dry_run=how.dry_run), True
         if "deletionTimestamp" in metadata and grace >= metadata.get(
@@ -386,10 +264,10 @@ class Store:
 
     # How
 
-    def _shelf(self, resource: Resource) -> _Shelf:
+    def _shelf(self, resource: Resource) -> Shelf:
         shelf = self._shelves.get(resource.qualified)
         if shelf is None:
-            shelf = self._shelves[resource.qualified] = _Shelf()
+            shelf = self._shelves[resource.qualified] = Shelf()
         return shelf
 
     def time(self) -> str:
@@ -428,7 +306,7 @@ class Store:
         if subresource == "status" and metadata == old["metadata"]:
             return
         causes = validation.metadata_causes(resource, metadata)
-        causes += _new_finalizers(old["metadata"], metadata)
+        causes += changes.new_finalizers(old["metadata"], metadata)
         if not subresource:
             causes += validation.content_causes(resource, new)
             causes += validation.change_causes(resource, old, new)
@@ -453,10 +331,10 @@ class Store:
         if dry_run:
             if old is None:
                 metadata.pop("resourceVersion", None)
-            return _entry(resource, obj, old.version if old else 0)
+            return entry_of(resource, obj, old.version if old else 0)
         self.version += 1
         metadata["resourceVersion"] = str(self.version)
-        entry = _entry(resource, obj, self.version)
+        entry = entry_of(resource, obj, self.version)
         shelf = self._shelf(resource)
         shelf.put(entry)
         self._tell(shelf, Event(MODIFIED_EVENT if old else ADDED, entry, old))
@@ -467,55 +345,16 @@ class Store:
             return old
         self.version += 1
         last["metadata"]["resourceVersion"] = str(self.version)
-        entry = _entry(resource, last, self.version)
+        entry = entry_of(resource, last, self.version)
         shelf = self._shelf(resource)
         shelf.remove(old.key)
         self._tell(shelf, Event(DELETED, entry, old))
         return entry
 
-    def _tell(self, shelf: _Shelf, event: Event) -> None:
+    def _tell(self, shelf: Shelf, event: Event) -> None:
         shelf.log(event, self._window)
         for listener in list(self._listeners):
             listener(event)
-
-
-def _selected(view: _View, span: range, wanted: Wanted, limit: int) -> tuple[list[Entry], range]:
-    """Up to so many that are wanted, and the places from the next one of them on."""
-    page: list[Entry] = []
-    for place in span:
-        entry = view.entries[view.keys[place]]
-        if wanted(entry):
-            if limit and len(page) == limit:
-                return page, range(place, span.stop)
-            page.append(entry)
-    return page, range(0)
-
-
-def _entry(resource: Resource, obj: Object, version: int) -> Entry:
-    metadata = obj["metadata"]
-    api_version = resource.api_version
-    if resource.custom and resource.storage_version:
-        api_version = f"{resource.group}/{resource.storage_version}"
-    # These two stand first, so that a list, which says them once, can leave them out.
-    ordered = {"kind": resource.kind, "apiVersion": api_version} | {
-        name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}
-    }
-    return Entry(
-        resource,
-        metadata.get("namespace", ""),
-        metadata["name"],
-        metadata["uid"],
-        version,
-        metadata.get("labels") or {},
-        {name: _as_field(validation.at(obj, path)) for name, path in resource.fields.items()},
-        _encode(ordered),
-    )
-
-
-def _as_field(value: Any) -> str:
-    if value is None:
-        return ""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _suffix(uid: str) -> str:
@@ -525,107 +364,3 @@ def _suffix(uid: str) -> str:
 
 def _written(moment: datetime) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _taken_over(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
-    """The new object, with everything of the old one that may not be said this way."""
-    before, said = old["metadata"], new["metadata"]
-    if subresource == "status" and resource.custom:
-        said = before | {"managedFields": said.get("managedFields")}
-    metadata = {name: value for name, value in said.items() if value not in (None, [], {})}
-    for name in _FIXED:
-        metadata.pop(name, None)
-        if name in before:
-            metadata[name] = before[name]
-    if "managedFields" not in said and "managedFields" in before:
-        metadata["managedFields"] = before["managedFields"]
-    taken = new
-    if subresource in {"status", "finalize"}:
-        part = "status" if subresource == "status" else "spec"
-        taken = {name: value for name, value in old.items() if name != part}
-        if part in new:
-            taken[part] = new[part]
-    elif resource.status:
-        taken = {name: value for name, value in new.items() if name != "status"}
-        if "status" in old:
-            taken["status"] = old["status"]
-    own = {"kind": old["kind"], "apiVersion": old["apiVersion"]}
-    return {**taken, **own, "metadata": metadata}
-
-
-_SERVER_SAYS = (
-    "uid", "generation", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink",
-    "resourceVersion",
-)  # fmt: skip
-_FIXED = (
-    "name", "namespace", "uid", "creationTimestamp", "generation", "generateName",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink",
-)  # fmt: skip
-
-
-def _wants(obj: Object) -> Object:
-    unwanted = {"metadata", "status", "kind", "apiVersion"}
-    return {name: value for name, value in obj.items() if name not in unwanted}
-
-
-def _new_finalizers(before: Object, after: Object) -> Iterator[Cause]:
-    if "deletionTimestamp" not in before:
-        return
-    known = before.get("finalizers") or ()
-    if added := [it for it in after.get("finalizers") or () if it not in known]:
-        listed = ", ".join(f'"{it}"' for it in added)
-        yield forbidden_value(
-            "metadata.finalizers",
-            "no new finalizers can be added if the object is being deleted, found new "
-            f"finalizers []string{{{listed}}}",
-        )
-
-
-def _spec_finalizers(resource: Resource, obj: Object) -> bool:
-    return resource is NAMESPACES and bool((obj.get("spec") or {}).get("finalizers"))
-
-
-def _is_gone(obj: Object) -> bool:
-    """Whether nothing keeps an object any more that is being deleted."""
-    metadata = obj["metadata"]
-    if "deletionTimestamp" not in metadata or metadata.get("finalizers"):
-        return False
-    if obj.get("kind") == NAMESPACES.kind:
-        return not (obj.get("spec") or {}).get("finalizers")
-    return not metadata.get("deletionGracePeriodSeconds")
-
-
-def _grace(resource: Resource, obj: Object, asked: int | None) -> int:
-    """How many seconds an object is given to end."""
-    if resource.kind != "Pod" or resource.custom:
-        return 0
-    spec = obj.get("spec") or {}
-    if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in {
-        "Succeeded",
-        "Failed",
-    }:
-        return 0
-    if asked is None:
-        asked = spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE)
-    return max(int(asked), 0)
-
-
-def _with_propagation(finalizers: list[str], propagation: str) -> list[str]:
-    added = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(propagation)
-    return finalizers if added is None or added in finalizers else [*finalizers, added]
-
-
-def _check_preconditions(resource: Resource, entry: Entry, how: Deletion) -> None:
-    why = ""
-    if how.uid and how.uid != entry.uid:
-        why = (
-            f"the UID in the precondition ({how.uid}) does not match the UID in record "
-            f"({entry.uid}). The object might have been deleted and then recreated"
-        )
-    elif how.version and how.version != str(entry.version):
-        why = (
-            f"the ResourceVersion in the precondition ({how.version}) does not match the "
-            f"ResourceVersion in record ({entry.version}). The object might have been modified"
-        )
-    if why:
-        raise conflict(resource, entry.name, why, by_kind=True)

@@ -14,7 +14,8 @@ from datetime import datetime
 from replant.objects import Object
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import DEFINITIONS, NAMESPACES, Registry
-from replant.sandbox.store import DELETED, Entry, Event, Store
+from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.store import Store
 
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 

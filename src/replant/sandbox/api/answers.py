@@ -14,7 +14,7 @@ from replant.sandbox.api import tables
 from replant.sandbox.api.asking import YAML, Format
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import Entry
+from replant.sandbox.shelves import Entry
 
 
 def text(body: bytes, how: Format = Format(), code: int = 200) -> Response:  # noqa: B008

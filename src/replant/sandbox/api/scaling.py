@@ -8,11 +8,12 @@ from starlette.responses import Response
 from replant.objects import Object
 from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target
-from replant.sandbox.api.tables import selector_text
+from replant.sandbox.api.columns import selector_text
 from replant.sandbox.api.writing import patched, read_patch
 from replant.sandbox.refusals import MODIFIED, conflict
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import Entry, Store
+from replant.sandbox.shelves import Entry
+from replant.sandbox.store import Store
 from replant.sandbox.validation import at
 
 SCALE = Resource("Scale", "scale", "autoscaling")

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from replant.inventory.selectors import Selector
 from replant.sandbox.refusals import bad_request
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import Entry, Wanted
+from replant.sandbox.shelves import Entry, Wanted
 
 _NAMES: dict[str, Callable[[Entry], str]] = {
     "metadata.name": lambda entry: entry.name,

@@ -18,7 +18,8 @@ from replant.sandbox.api.asking import JSON, Format, Target, number, truth, want
 from replant.sandbox.api.selection import wanted
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import ADDED, DELETED, MODIFIED_EVENT, Entry, Event, Store, Wanted
+from replant.sandbox.shelves import ADDED, DELETED, MODIFIED_EVENT, Entry, Event, Wanted
+from replant.sandbox.store import Store
 
 BOOKMARK_EVERY = 60.0
 LONGEST = 1800

@@ -13,6 +13,7 @@ from replant.sandbox import ownership, patches
 from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target, wanted_format
 from replant.sandbox.api.selection import wanted
+from replant.sandbox.changes import Deletion
 from replant.sandbox.refusals import (
     ApiError,
     bad_request,
@@ -23,7 +24,7 @@ from replant.sandbox.refusals import (
     unsupported_patch,
 )
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import Deletion, Store
+from replant.sandbox.store import Store
 from replant.sandbox.structure import structure_of
 
 _RETURNED = {

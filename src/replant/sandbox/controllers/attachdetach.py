@@ -31,7 +31,7 @@ from replant.sandbox.resources import (
     PODS,
     VOLUME_ATTACHMENTS,
 )
-from replant.sandbox.store import ADDED, DELETED, Event
+from replant.sandbox.shelves import ADDED, DELETED, Event
 
 LOOK_AGAIN = 180.0
 """So often all pods are looked at again, in seconds."""

@@ -13,7 +13,7 @@ from replant.sandbox.resources import (
     VOLUME_ATTACHMENTS,
     Resource,
 )
-from replant.sandbox.store import DELETED, Entry, Event
+from replant.sandbox.shelves import DELETED, Entry, Event
 
 _FIRST_RETRY, _LAST_RETRY = 0.5, 64.0
 

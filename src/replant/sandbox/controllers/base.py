@@ -9,13 +9,15 @@ from typing import ClassVar, Generic, TypeVar
 
 from replant.objects import Object
 from replant.routing import Process
+from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Clock
 from replant.sandbox.cloud import Cloud
 from replant.sandbox.controllers.recorder import Recorder
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import Resource
-from replant.sandbox.store import Deletion, Entry, Event, Store
+from replant.sandbox.shelves import Entry, Event
+from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
 
 Item = TypeVar("Item")

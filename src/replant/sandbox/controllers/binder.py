@@ -34,7 +34,7 @@ from replant.sandbox.resources import (
     STORAGE_CLASSES,
     Resource,
 )
-from replant.sandbox.store import DELETED, Entry, Event
+from replant.sandbox.shelves import DELETED, Entry, Event
 from replant.translate import driver_of
 
 RESYNC = 15.0

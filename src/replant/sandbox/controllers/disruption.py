@@ -16,7 +16,7 @@ from replant.sandbox.resources import (
     REPLICA_SETS,
     STATEFUL_SETS,
 )
-from replant.sandbox.store import DELETED, Entry, Event
+from replant.sandbox.shelves import DELETED, Entry, Event
 
 _SCALED = {REPLICA_SETS.kind: REPLICA_SETS, STATEFUL_SETS.kind: STATEFUL_SETS}
 

@@ -24,7 +24,7 @@ from replant.sandbox.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
 )
-from replant.sandbox.store import DELETED, Event
+from replant.sandbox.shelves import DELETED, Event
 from replant.translate import aws_ebs, azure_disk, cinder, gce_pd, plugins, vsphere
 
 STOPPING = 1.0

@@ -8,7 +8,7 @@ from replant.objects import Object
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Led, Queue, World, key_of
 from replant.sandbox.resources import NODES, PODS
-from replant.sandbox.store import DELETED, Event
+from replant.sandbox.shelves import DELETED, Event
 
 TOLERATED = 300.0
 """So many seconds pods stay bound to a node that does not answer."""

@@ -11,7 +11,7 @@ from replant.routing.model import PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import World
 from replant.sandbox.resources import NODES
-from replant.sandbox.store import Entry
+from replant.sandbox.shelves import Entry
 from replant.translate import driver_of, plugins, pv_to_csi, pv_to_in_tree
 
 NO_ZONE = "us-east-1a"

@@ -11,7 +11,7 @@ from replant.sandbox.resources import (
     PODS,
     Resource,
 )
-from replant.sandbox.store import DELETED, Event
+from replant.sandbox.shelves import DELETED, Event
 
 _VOLUME, _CLAIM = "kubernetes.io/pv-protection", "kubernetes.io/pvc-protection"
 

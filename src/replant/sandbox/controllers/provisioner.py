@@ -15,7 +15,7 @@ from replant.sandbox.resources import (
     PERSISTENT_VOLUMES,
     STORAGE_CLASSES,
 )
-from replant.sandbox.store import DELETED, Event
+from replant.sandbox.shelves import DELETED, Event
 
 _AGAIN = 15.0
 

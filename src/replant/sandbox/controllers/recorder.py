@@ -10,7 +10,8 @@ from hashlib import sha256
 from replant.sandbox.clock import Clock
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import EVENTS, Resource
-from replant.sandbox.store import Entry, Store
+from replant.sandbox.shelves import Entry
+from replant.sandbox.store import Store
 
 NORMAL, WARNING = "Normal", "Warning"
 KEPT = timedelta(hours=1)

@@ -20,7 +20,7 @@ from replant.sandbox.resources import (
     PODS,
     STORAGE_CLASSES,
 )
-from replant.sandbox.store import DELETED, Entry, Event
+from replant.sandbox.shelves import DELETED, Entry, Event
 
 PODS_ON_A_NODE = 110
 IN_TREE_LIMIT = 39

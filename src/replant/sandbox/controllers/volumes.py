@@ -12,7 +12,8 @@ from replant.routing import Side, VolumeView
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
-from replant.sandbox.store import Entry, Store
+from replant.sandbox.shelves import Entry
+from replant.sandbox.store import Store
 from replant.translate import driver_of, inline_to_csi, plugin_of, pv_to_csi
 
 _CSI = "kubernetes.io/csi/"

@@ -23,7 +23,7 @@ from replant.sandbox.resources import (
     STATEFUL_SETS,
     Resource,
 )
-from replant.sandbox.store import ADDED, DELETED, Entry, Event
+from replant.sandbox.shelves import ADDED, DELETED, Entry, Event
 
 _RESOURCES = {it.kind: it for it in (STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS)}
 _DAEMONS_TOLERATE = ("not-ready", "unreachable", "unschedulable", "disk-pressure")
