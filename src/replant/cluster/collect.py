@@ -80,8 +80,12 @@ class Collector:
             async with asyncio.TaskGroup() as group:
                 for resource in resources:
                     group.create_task(one(resource))
-        except* ReplantError as errors:
-            raise _first(errors) from None
+        except BaseExceptionGroup as errors:
+            # Not except*: until Python 3.11.4 that wraps again whatever is raised in it.
+            ours = errors.subgroup(ReplantError)
+            if ours is None:
+                raise
+            raise _first(ours) from None
 
     async def control_plane(self) -> list[ControlPlanePod]:
         """The control plane's components, whichever namespace is scanned."""
