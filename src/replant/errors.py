@@ -4,12 +4,17 @@
 
     ReplantError
     ├── Retryable            the same call may succeed later
-    │   └── Unreachable      the cluster did not answer, however often it was asked
+    │   ├── Unreachable      the cluster did not answer, however often it was asked
+    │   ├── Uncertain        a write was asked for, and nobody knows whether it was done
+    │   ├── Conflict         an object is not as it was when it was decided about
+    │   ├── Expired          what is asked for lies too far back; look at all of it again
+    │   └── EvictionBlocked  a budget does not let a pod go now
     └── Final                the same call will fail again
         ├── TranslationError an object that has no equivalent on the other side
         ├── InputError       a file or document that cannot be read, parsed or accepted
         ├── Refused          what is asked for cannot be done, or must not be
         ├── Forbidden        the cluster's answer was: you may not
+        ├── Missing          there is no such object
         └── NotServed        the cluster does not know this kind
 
 Whoever catches an error decides by type whether to try again; the message is made for a person
@@ -67,6 +72,26 @@ class Refused(Final):
 
 class Unreachable(Retryable):
     """The cluster did not answer, however often it was asked."""
+
+
+class Uncertain(Retryable):
+    """A write was asked for, and nobody knows whether it was done: look before it is repeated."""
+
+
+class Conflict(Retryable):
+    """An object is not as it was when it was decided about: look at it, and decide again."""
+
+
+class Expired(Retryable):
+    """What is asked for lies too far back; look at all of it again."""
+
+
+class EvictionBlocked(Retryable):
+    """A PodDisruptionBudget does not let a pod go now."""
+
+
+class Missing(Final):
+    """There is no such object."""
 
 
 class Forbidden(Final):

@@ -6,7 +6,7 @@ No I/O here, and nothing of the client library: this is imported before either i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -28,6 +28,17 @@ class Question:
     what: str
     if_forbidden: str
     """What to do when the cluster does not allow it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is sent to a server."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    content_type: str = "application/json"
 
 
 @dataclass(frozen=True, slots=True)

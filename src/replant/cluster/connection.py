@@ -10,7 +10,8 @@ import asyncio
 import os
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import httpx
 import yaml
 from kr8s._auth import KubeAuth
 
-from replant.cluster.answers import Answer, TryLater
+from replant.cluster.answers import Answer, Request, TryLater
 from replant.errors import Final, InputError, printable
 
 _BROKEN = (
@@ -77,15 +78,43 @@ class Connection:
             await client.aclose()
 
     async def get(self, path: str, params: Mapping[str, str]) -> Answer:
+        """Read something."""
+        return await self.ask(Request("GET", path, params))
+
+    async def ask(self, request: Request) -> Answer:
         """Ask once, and once more with new credentials if the present ones have expired."""
         client = self._clients[-1]
-        answer = await self._send(client, path, params)
+        answer = await self._send(client, request)
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            async with self._renewing:
-                if client is self._clients[-1]:  # else another list has been here meanwhile
-                    await self.open()
-            answer = await self._send(self._clients[-1], path, params)
+            await self._renew(client)
+            answer = await self._send(self._clients[-1], request)
         return answer
+
+    @asynccontextmanager
+    async def lines(
+        self, path: str, params: Mapping[str, str]
+    ) -> AsyncIterator[tuple[Answer, AsyncIterator[str]]]:
+        """An answer that goes on for as long as the server likes, line by line.
+
+        One that is not 200 is read as a whole, and has no lines.
+        """
+        request = Request("GET", path, params)
+        async with self._opened(self._clients[-1], request) as response:
+            if response.status_code == HTTPStatus.OK:
+                yield (
+                    Answer(self.server, HTTPStatus.OK, response.headers, b""),
+                    response.aiter_lines(),
+                )
+                return
+            body = b"".join([piece async for piece in response.aiter_bytes()])
+            if response.status_code == HTTPStatus.UNAUTHORIZED:
+                await self._renew(self._clients[-1])
+            yield Answer(self.server, response.status_code, response.headers, body), _no_lines()
+
+    async def _renew(self, client: httpx.AsyncClient) -> None:
+        async with self._renewing:
+            if client is self._clients[-1]:  # else another request has been here meanwhile
+                await self.open()
 
     async def _client(self) -> httpx.AsyncClient:
         token = (self._auth.token or "").strip()
@@ -97,23 +126,37 @@ class Connection:
             timeout=self._timeout,
         )
 
-    async def _send(
-        self, client: httpx.AsyncClient, path: str, params: Mapping[str, str]
-    ) -> Answer:
+    async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:
+        async with self._opened(client, request) as response:
+            body = b"".join([piece async for piece in response.aiter_bytes()])
+        return Answer(self.server, response.status_code, response.headers, body)
+
+    @asynccontextmanager
+    async def _opened(
+        self, client: httpx.AsyncClient, request: Request
+    ) -> AsyncIterator[httpx.Response]:
+        """An answer whose body is still to be read; what breaks it is told in our words.
+
+        An httpx response that holds its body is part of a reference cycle, so bodies would pile up
+        while a bulk reader has the garbage collector off. A streamed one does not.
+        """
         name = self._auth.tls_server_name
-        extensions = {"sni_hostname": name} if name else {}
         try:
-            # An httpx response that holds its body is part of a reference cycle, so bodies would
-            # pile up while a bulk reader has the garbage collector off. A streamed one does not.
-            async with client.stream("GET", path, params=params, extensions=extensions) as response:
-                body = b"".join([piece async for piece in response.aiter_bytes()])
+            async with client.stream(
+                request.method,
+                request.path,
+                params=request.params,
+                content=request.body or None,
+                headers={"Content-Type": request.content_type} if request.body else {},
+                extensions={"sni_hostname": name} if name else {},
+            ) as response:
+                yield response
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
         except httpx.TimeoutException as error:
             raise TryLater(f"there was no answer within {self._timeout:g} s") from error
         except httpx.RequestError as error:
             raise self._failure(error) from error
-        return Answer(self.server, response.status_code, response.headers, body)
 
     def _failure(self, error: httpx.RequestError) -> Exception:
         root = _system_error(error)
@@ -127,6 +170,11 @@ class Connection:
             f"the connection failed: {printable(why or type(error).__name__)}",
             hint=f"check the network, and the server in the kubeconfig {self._source}",
         )
+
+
+async def _no_lines() -> AsyncIterator[str]:
+    return
+    yield
 
 
 def _system_error(error: BaseException | None) -> OSError | None:

@@ -1,9 +1,12 @@
-"""Reads a live cluster. Of all of Replant, only this package knows Kubernetes' URLs."""
+"""Reads a live cluster. Of all of Replant, only this package knows Kubernetes' URLs; ``writing``
+has those that change something.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,8 +18,8 @@ import msgspec
 
 from replant.cluster import answers
 from replant.cluster.answers import Answer, Question
-from replant.cluster.ports import Page, Resource
-from replant.errors import NotServed, Unreachable
+from replant.cluster.ports import EVERYTHING, Change, Page, Resource, Selected
+from replant.errors import Expired, Missing, NotServed, Unreachable
 
 if TYPE_CHECKING:
     from replant.cluster.connection import Connection
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 PAGE_SIZE = 500
 TRIES = 6
 """With the waits between them a quarter of a minute: as long as a failover commonly takes."""
+
+PATIENT = sys.maxsize
+"""For those who have begun something, and go on whenever the cluster is there again."""
 
 NODE_TRIES = 2
 """A node that does not answer is no reason to wait: there may be thousands."""
@@ -38,7 +44,20 @@ Sleep = Callable[[float], Awaitable[None]]
 Notice = Callable[[str], None]
 
 _SCAN_ROLE = "the role in deploy/rbac/scan.yaml may"
+_ROLES = "the role in deploy/rbac/apply.yaml may"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
+
+
+class _Told(msgspec.Struct):
+    """A line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Code(msgspec.Struct):
+    code: int = 0
+    message: str = ""
 
 
 class _Version(msgspec.Struct):
@@ -51,6 +70,7 @@ async def connect(
     context: str | None = None,
     *,
     timeout: float = TIMEOUT,
+    tries: int = TRIES,
     sleep: Sleep = asyncio.sleep,
     notice: Notice = lambda _: None,
 ) -> AsyncIterator[LiveReader]:
@@ -65,7 +85,7 @@ async def connect(
     connection = Connection(kubeconfig, context, timeout)
     await connection.open()
     try:
-        yield LiveReader(connection, sleep, notice)
+        yield LiveReader(connection, sleep, notice, tries)
     finally:
         await connection.aclose()
 
@@ -73,18 +93,49 @@ async def connect(
 class LiveReader:
     """A Reader of a live cluster. Several lists may be read at once; they share connections."""
 
-    def __init__(self, connection: Connection, sleep: Sleep, notice: Notice) -> None:
-        self._connection = connection
+    def __init__(
+        self, connection: Connection, sleep: Sleep, notice: Notice, tries: int = TRIES
+    ) -> None:
+        self.connection = connection
         self._sleep = sleep
         self._notice = notice
+        self._tries = tries
 
-    async def list_pages(self, resource: Resource, *, namespace: str = "") -> AsyncIterator[Page]:
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
+        """One object as the server sent it; see Reader."""
+        path = f"{collection(resource, namespace)}/{quote(name, safe='')}"
+        question = Question(path, "get", _called(resource), _ROLES)
+        answer = await self._ask(question)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise Missing(f"{answer.server}: there is no {resource.kind} {name}")
+        answers.raise_if_refused(answer, question)
+        return answer.body
+
+    async def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
+        """What changes behind a version; see Reader."""
+        question = Question(collection(resource), "watch", _called(resource), _ROLES)
+        params = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}
+        try:
+            async with self.connection.lines(question.path, params) as (answer, lines):
+                if answer.status == HTTPStatus.GONE:
+                    raise Expired(f"{question.what}: version {version} lies too far back")
+                answers.raise_if_busy(answer)
+                answers.raise_if_refused(answer, question)
+                async for line in lines:
+                    yield _change(line, question)
+        except answers.TryLater as error:
+            raise Unreachable(f"{self.connection.server}: {error.reason}") from error
+
+    async def list_pages(
+        self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
+    ) -> AsyncIterator[Page]:
         """The pages of one list; see Reader."""
         question = _listing(resource, namespace)
+        wanted = _wanted(selected)
         token = ""
         restarts = 0
         while True:
-            answer = await self._ask(question, _page_of(token))
+            answer = await self._ask(question, {**wanted, **_page_of(token)})
             if token and answer.status == HTTPStatus.GONE:
                 restarts += 1
                 if restarts > RESTARTS:
@@ -136,20 +187,20 @@ class LiveReader:
         return answer.body
 
     async def _ask(
-        self, question: Question, params: dict[str, str] | None = None, tries: int = TRIES
+        self, question: Question, params: dict[str, str] | None = None, tries: int = 0
     ) -> Answer:
         """Ask until there is an answer that is not 'later'; Unreachable when patience ends."""
         from replant.cluster import retries
 
         async def ask() -> Answer:
-            answer = await self._connection.get(question.path, params or {})
+            answer = await self.connection.get(question.path, params or {})
             answers.raise_if_busy(answer)
             return answer
 
         return await retries.until_answered(
             ask,
-            where=f"{self._connection.server}: GET {question.path}",
-            tries=tries,
+            where=f"{self.connection.server}: GET {question.path}",
+            tries=tries or self._tries,
             sleep=self._sleep,
             notice=self._notice,
         )
@@ -162,9 +213,31 @@ def collection(resource: Resource, namespace: str = "") -> str:
     return f"{base}/{resource.version}{within}/{resource.plural}"
 
 
+def _called(resource: Resource) -> str:
+    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+
+
 def _listing(resource: Resource, namespace: str) -> Question:
-    name = f"{resource.plural}.{resource.group}" if resource.group else resource.plural
-    return Question(collection(resource, namespace), "list", name, _SCAN_ROLE)
+    return Question(collection(resource, namespace), "list", _called(resource), _SCAN_ROLE)
+
+
+def _wanted(selected: Selected) -> dict[str, str]:
+    wanted = {"fieldSelector": selected.fields, "labelSelector": selected.labels}
+    return {name: value for name, value in wanted.items() if value}
+
+
+def _change(line: str, question: Question) -> Change:
+    try:
+        told = msgspec.json.decode(line, type=_Told)
+        if told.type != "ERROR":
+            return Change(told.type, bytes(told.object))
+        error = msgspec.json.decode(told.object, type=_Code)
+    except msgspec.DecodeError:
+        # The connection ended within a line, or somebody between us and the server spoke.
+        raise Unreachable(f"{question.what}: a watch has broken off") from None
+    if error.code == HTTPStatus.GONE:
+        raise Expired(f"{question.what}: {error.message}")
+    raise Unreachable(f"{question.what}: a watch has ended: {error.message}")
 
 
 def _page_of(token: str) -> dict[str, str]:

@@ -1,13 +1,15 @@
-"""What reading code is given. There is no way to write through a Reader.
+"""What code that reads or writes a cluster is given. There is no way to write through a Reader.
 
 A page is the raw body of one LIST answer: whoever asked decodes only the fields that it needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
+
+from replant.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,10 @@ VOLUME_ATTACHMENTS = Resource("VolumeAttachment", "volumeattachments", "storage.
 POD_DISRUPTION_BUDGETS = Resource(
     "PodDisruptionBudget", "poddisruptionbudgets", "policy", namespaced=True, older="v1beta1"
 )
+NAMESPACES = Resource("Namespace", "namespaces")
+CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True)
+EVENTS = Resource("Event", "events", namespaced=True)
+LEASES = Resource("Lease", "leases", "coordination.k8s.io", namespaced=True)
 
 SCANNED = (
     PERSISTENT_VOLUMES,
@@ -76,10 +82,42 @@ class Page:
     """Whether the list begins here: at its start, and again where it had to be restarted."""
 
 
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Which objects of a list are wanted, in the API's own words."""
+
+    fields: str = ""
+    labels: str = ""
+
+
+EVERYTHING = Selected()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a watch tells: ADDED, MODIFIED, DELETED or BOOKMARK, and the object as it was sent."""
+
+    type: str
+    body: bytes
+
+
 class Reader(Protocol):
     """Reads a cluster. Errors: Forbidden, NotServed, Unreachable."""
 
-    def list_pages(self, resource: Resource, *, namespace: str = "") -> AsyncIterator[Page]:
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
+        """One object as the server sent it; Missing if there is none."""
+        ...
+
+    def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
+        """What changes behind a version, until the server ends it.
+
+        Expired if the version lies too far back, Unreachable if the connection breaks.
+        """
+        ...
+
+    def list_pages(
+        self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
+    ) -> AsyncIterator[Page]:
         """The pages of one list, in all namespaces unless one is named.
 
         Where a page says that it is the first, whatever came before it no longer counts.
@@ -92,4 +130,31 @@ class Reader(Protocol):
 
     async def node_config(self, node: str) -> bytes:
         """The configuration of a node's kubelet, for which nodes/proxy is needed."""
+        ...
+
+
+class Writer(Protocol):
+    """Writes to a cluster, each time once: whoever asked looks before asking again.
+
+    Errors: Conflict, Missing, Uncertain (it may have been done or not), Forbidden, Final.
+    """
+
+    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        """Make an object; Conflict if there is one of this name."""
+        ...
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Mapping[str, object], *, namespace: str = ""
+    ) -> Object:
+        """Merge a patch; a uid or resourceVersion in its metadata is a precondition."""
+        ...
+
+    async def delete(
+        self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
+    ) -> None:
+        """Delete this very object, as it was in this version."""
+        ...
+
+    async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
+        """Have this very pod leave its node; EvictionBlocked if a budget does not let it."""
         ...

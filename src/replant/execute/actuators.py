@@ -1,0 +1,93 @@
+"""How gates are really switched: what an actuator of a platform is asked, and what it answers.
+
+An actuator sees and switches; it decides nothing. What it says about a switch that it made does not
+count: only what is observed afterwards does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replant.plan.model import GivenGates
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Something that is given gates: a component of the control plane, or a node's kubelet."""
+
+    component: str = ""
+    node: str = ""
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return f"the kubelet of {self.node}" if self.node else self.component
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a place is to be given; what is not named stays as it is."""
+
+    gates: GivenGates
+    """None is a gate that it is not to be given."""
+    add_flags: Mapping[str, str] = field(default_factory=dict)
+    remove_flags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One process of a place, as it runs now."""
+
+    name: str
+    gates: Mapping[str, bool]
+    flags: Mapping[str, str] | None = None
+    """Its other flags; None where they cannot be seen."""
+    ready: bool = True
+
+
+class Actuator(Protocol):
+    """Sees and switches gates on one platform.
+
+    Errors: Retryable where it may work later, Final where it will not.
+    """
+
+    async def observe(self, place: Place) -> tuple[Replica, ...] | None:
+        """The replicas as they run now; none is one that is down. None if it cannot be told."""
+        ...
+
+    async def switch(self, place: Place, wanted: Wanted) -> None:
+        """Have every replica run with other gates. Asked again, it does no harm."""
+        ...
+
+    async def aclose(self) -> None:
+        """Leave nothing behind."""
+        ...
+
+
+def is_so(replicas: tuple[Replica, ...], wanted: Wanted) -> bool:
+    """Whether every replica runs as wanted, as far as it can be seen."""
+    return bool(replicas) and all(it.ready and not differences(it, wanted) for it in replicas)
+
+
+def differences(replica: Replica, wanted: Wanted) -> list[str]:
+    """What of a replica is not as wanted yet."""
+    found = [
+        f"{gate} is {_given(replica.gates.get(gate))}"
+        for gate, on in wanted.gates.items()
+        if replica.gates.get(gate) is not on
+    ]
+    if replica.flags is not None:
+        flags = replica.flags
+        found += [f"--{it} is still there" for it in wanted.remove_flags if it in flags]
+        found += [
+            f"--{it} is {flags.get(it, 'not there')}"
+            for it, value in wanted.add_flags.items()
+            if flags.get(it) != value
+        ]
+    return found
+
+
+def _given(on: bool | None) -> str:
+    return "not given" if on is None else str(on).lower()
