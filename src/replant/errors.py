@@ -8,7 +8,8 @@
     │   ├── Uncertain        a write was asked for, and nobody knows whether it was done
     │   ├── Conflict         an object is not as it was when it was decided about
     │   ├── Expired          what is asked for lies too far back; look at all of it again
-    │   └── EvictionBlocked  a budget does not let a pod go now
+    │   ├── EvictionBlocked  a budget does not let a pod go now
+    │   └── Halted           a run has stopped part of the way, and can be resumed
     └── Final                the same call will fail again
         ├── TranslationError an object that has no equivalent on the other side
         ├── InputError       a file or document that cannot be read, parsed or accepted
@@ -88,6 +89,10 @@ class Expired(Retryable):
 
 class EvictionBlocked(Retryable):
     """A PodDisruptionBudget does not let a pod go now."""
+
+
+class Halted(Retryable):
+    """A run has stopped part of the way, and can be resumed or undone."""
 
 
 class Missing(Final):

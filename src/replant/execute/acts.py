@@ -1,0 +1,216 @@
+"""What can be done next, and what is waited for: the vocabulary of those who decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from replant.execute.actuators import Place, Wanted
+from replant.objects import Object
+
+CORDONED = "replant.dev/cordoned-by"
+"""On a node: the run that cordoned it, and that will let it take pods again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """Something to be done once; ``why`` goes to the journal."""
+
+    why: str
+
+    @property
+    def target(self) -> str:
+        """What it is done to. Nothing else is done to that meanwhile."""
+        raise NotImplementedError
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changes anything, and so must be in the journal before it is done."""
+        return True
+
+    @property
+    def backup(self) -> Object | None:
+        """What is needed to take it back, where the plan does not have it."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NodeAct(Act):
+    node: str
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"node {self.node}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cordon(_NodeAct):
+    """Have a node take no more pods."""
+
+    uid: str
+    version: str
+    run: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncordon(_NodeAct):
+    """Have it take pods again."""
+
+    uid: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtNode(_NodeAct):
+    """See a node, and the pods on it, as they are at this moment and not as a watch has told."""
+
+    @property
+    def changes(self) -> bool:
+        """It only looks."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict(Act):
+    """Have a pod leave its node."""
+
+    namespace: str
+    pod: str
+    uid: str
+    node: str
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"pod {self.namespace}/{self.pod}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch(Act):
+    """Give a component or a kubelet other gates."""
+
+    place: Place
+    wanted: Wanted
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"node {self.place.node}" if self.place.node else self.place.component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservePlace(Act):
+    """See which gates a component or a kubelet has."""
+
+    place: Place
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"node {self.place.node}" if self.place.node else self.place.component
+
+    @property
+    def changes(self) -> bool:
+        """It only looks."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtObjects(Act):
+    """See all volumes, or all classes."""
+
+    kind: str
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"all of {self.kind}"
+
+    @property
+    def changes(self) -> bool:
+        """It only looks."""
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotate(Act):
+    """Give a volume annotations."""
+
+    volume: str
+    uid: str
+    version: str
+    annotations: Mapping[str, str | None]
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"volume {self.volume}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteClass(Act):
+    """Delete a StorageClass, which is in the journal by then."""
+
+    before: Object
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"class {self.before['metadata']['name']}"
+
+    @property
+    def backup(self) -> Object | None:
+        """The class as it is."""
+        return self.before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateClass(Act):
+    """Make a StorageClass."""
+
+    after: Object
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"class {self.after['metadata']['name']}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What is waited for, for how long at most, and where to look if it does not come."""
+
+    what: str
+    """Such as: pod shop/db-0 to leave node-3 (its budget db allows no disruption now)."""
+    key: str
+    """The same for as long as it is the same wait: its time counts from the first."""
+    timeout: float
+    look: str = ""
+    """Which log a person would read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a step is."""
+
+    done: int
+    total: int
+    what: str
+    under_way: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Decision:
+    """What a look has come to."""
+
+    acts: list[Act] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
+    done: bool = False
+    failed: str = ""
+    """Why there is no way on, until a person does something about it."""
+    wake: float = 5.0
+    """So many seconds from now to look again, even if nothing changes."""
+    progress: Progress = Progress(0, 0, "")
+    notes: list[str] = field(default_factory=list)
+    """What a person should be told once."""

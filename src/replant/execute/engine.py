@@ -1,0 +1,237 @@
+"""The loop: look, decide, write down, act, look again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replant.errors import EvictionBlocked, Final, Halted, Missing, ReplantError, Retryable
+from replant.execute.acts import Act, Decision, Evict, Progress, Switch, Wait
+from replant.execute.hands import Hands
+from replant.execute.insisting import pause
+from replant.execute.journal import Entry, Journal, Mark
+from replant.execute.lease import STATUS, Lease
+from replant.execute.mirror import Mirror
+from replant.execute.rolling import FRESH
+from replant.execute.stages import Stage
+from replant.execute.timing import Timing, written
+from replant.execute.world import World
+from replant.plan.model import Step
+
+ACTS_AT_ONCE = 32
+RELIST = 60.0
+"""So long nothing that is waited for may come before the watches are doubted."""
+ENDING = 30.0
+"""So long acts that are under way are waited for when a run is stopped."""
+
+
+class Display(Protocol):
+    """Shows a person how it goes."""
+
+    def step(self, step: Step, number: int, total: int) -> None:
+        """A step begins."""
+        ...
+
+    def progress(self, progress: Progress, waits: Sequence[Wait], waited: float) -> None:
+        """How far it is, what it waits for, and for how long the first of these has lasted."""
+        ...
+
+    def step_done(self, step: Step) -> None:
+        """A step is done."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a run has done, in this process."""
+
+    acts: dict[str, int] = field(default_factory=dict)
+
+    def add(self, act: Act) -> None:
+        """One more of these."""
+        name = type(act).__name__
+        self.acts[name] = self.acts.get(name, 0) + 1
+
+
+class Engine:
+    """Carries stages out, one after the other. It can be stopped between any two instructions."""
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        mirror: Mirror,
+        hands: Hands,
+        journal: Journal,
+        lease: Lease,
+        timing: Timing,
+        display: Display,
+    ) -> None:
+        self._world = world
+        self._mirror = mirror
+        self._hands = hands
+        self._journal = journal
+        self._lease = lease
+        self._timing = timing
+        self._display = display
+        self._busy: dict[str, tuple[Act, asyncio.Task[object]]] = {}
+        self._held: dict[str, tuple[float, int]] = {}
+        """By target: until when it is left alone after a failure, and how often it has failed."""
+        self._waiting: dict[str, float] = {}
+        """By wait: since when."""
+        self._relisted = 0.0
+        self._stopping = ""
+        self.counts = Counts()
+
+    def stop(self, why: str) -> None:
+        """Have it end as soon as what is under way has ended."""
+        self._stopping = why
+        self._mirror.changed.set()
+
+    async def carry_out(self, step: Step, number: int, total: int, stage: Stage) -> None:
+        """One step, from wherever it is to its end; Halted says why it went no further."""
+        self._display.step(step, number, total)
+        await self._write(Entry(at=self._at(), mark=Mark.STEP, step=step.id))
+        self._waiting.clear()
+        try:
+            while not await self._turn(step, stage):
+                pass
+        except BaseException:
+            await self._end_acts()
+            raise
+        await self._write(Entry(at=self._at(), mark=Mark.STEP_DONE, step=step.id))
+        self._display.step_done(step)
+
+    async def _turn(self, step: Step, stage: Stage) -> bool:
+        """Look and decide once, and wait until it is worth looking again; tells if it is done."""
+        self._mirror.check()
+        if self._stopping:
+            raise Halted(self._stopping)
+        self._mirror.changed.clear()
+        self._collect(stage)
+        now = self._timing.now()
+        decision = stage.decide(self._world, now)
+        for note in decision.notes:
+            self._display.note(note)
+        if decision.failed:
+            raise Halted(decision.failed)
+        if decision.done and not self._busy:
+            return True
+        started = await self._begin(step, decision, now)
+        self._be_patient(decision.waits, now)
+        oldest = min((self._waiting[it.key] for it in decision.waits), default=now)
+        self._display.progress(decision.progress, decision.waits, now - oldest)
+        await self._renew(step, decision)
+        if not started:
+            seconds = max(0.05, min(decision.wake, self._next_retry(now), self._lease.due))
+            tasks = [task for _act, task in self._busy.values()]
+            await self._timing.wait(tasks, self._mirror.changed, seconds)
+        else:
+            await asyncio.sleep(0)
+        return False
+
+    async def _begin(self, step: Step, decision: Decision, now: float) -> bool:
+        """Write down what is to be done, and begin it; tells whether it began anything."""
+        acts = [it for it in decision.acts if self._is_free(it, now)]
+        acts = acts[: ACTS_AT_ONCE - len(self._busy)]
+        if changing := [it for it in acts if it.changes]:
+            await self._write(*(self._entry(step, it) for it in changing))
+            if self._timing.now() > now + FRESH:
+                # What was seen may no longer be so. An intent that was not acted on does no harm.
+                acts = [it for it in acts if not it.changes]
+        for act in acts:
+            self.counts.add(act)
+            self._busy[act.target] = act, asyncio.create_task(self._hands.do(act))
+        return bool(acts)
+
+    def _is_free(self, act: Act, now: float) -> bool:
+        until, _ = self._held.get(act.target, (0.0, 0))
+        return act.target not in self._busy and now >= until
+
+    def _next_retry(self, now: float) -> float:
+        return min((until - now for until, _ in self._held.values() if until > now), default=60.0)
+
+    def _collect(self, stage: Stage) -> None:
+        """Have the stage learn what has come of the acts that have ended."""
+        for target, (act, task) in list(self._busy.items()):
+            if not task.done():
+                continue
+            del self._busy[target]
+            error = task.exception()
+            now = self._timing.now()
+            if error is None:
+                self._held.pop(target, None)
+                stage.learn(act, task.result(), now)
+                continue
+            if not isinstance(error, ReplantError):
+                raise error
+            stage.learn(act, error, now)
+            self._consider(act, error, now)
+
+    def _consider(self, act: Act, error: ReplantError, now: float) -> None:
+        """Leave a target alone for a while after a failure, or give up where it is of no use."""
+        if isinstance(error, EvictionBlocked | Missing):
+            return
+        if isinstance(error, Final) and not isinstance(act, Switch):
+            raise Halted(f"{act.target}: {error}")
+        _, tries = self._held.get(act.target, (0.0, 0))
+        seconds = pause(tries)
+        self._held[act.target] = now + seconds, tries + 1
+        if isinstance(error, Retryable) and not isinstance(act, Evict):
+            self._display.note(f"{act.target}: {error}; looking again in {seconds:g} s")
+
+    def _be_patient(self, waits: Sequence[Wait], now: float) -> None:
+        """Halted for a wait that has lasted too long; a doubt about the watches before that."""
+        keys = {it.key for it in waits}
+        news = keys - self._waiting.keys()
+        self._waiting = {it: self._waiting.get(it, now) for it in keys}
+        for wait in waits:
+            if now - self._waiting[wait.key] > wait.timeout:
+                look = f" Look at the log of {wait.look}." if wait.look else ""
+                raise Halted(
+                    f"Waited for {wait.timeout:g} s for {wait.what}, and it did not come.{look}"
+                )
+        if news:
+            self._relisted = now
+        elif keys and now - self._relisted > RELIST:
+            self._relisted = now
+            self._mirror.relist()
+
+    async def _renew(self, step: Step, decision: Decision) -> None:
+        if self._lease.due > 0:
+            return
+        waits = "\n".join(it.what for it in decision.waits[:20])
+        progress = f"{decision.progress.done}/{decision.progress.total} {decision.progress.what}"
+        await self._lease.renew({STATUS: f"{step.id}: {progress}", f"{STATUS}-waits": waits})
+
+    async def _end_acts(self) -> None:
+        """Let what is under way come to its end, so that nothing is done behind our back."""
+        tasks = [task for _act, task in self._busy.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=ENDING)
+        for task in tasks:
+            task.cancel()
+        self._busy.clear()
+
+    async def _write(self, *entries: Entry) -> None:
+        await self._journal.write(entries)
+
+    def _entry(self, step: Step, act: Act) -> Entry:
+        return Entry(
+            at=self._at(),
+            mark=Mark.ACT,
+            step=step.id,
+            act=type(act).__name__,
+            target=act.target,
+            why=act.why,
+            backup=act.backup,
+        )
+
+    def _at(self) -> str:
+        return written(self._timing.now())

@@ -1,0 +1,109 @@
+"""Carries acts out, each once, and tells what has come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from replant.cluster.ports import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Reader, Writer
+from replant.execute.acts import (
+    CORDONED,
+    Act,
+    Annotate,
+    Cordon,
+    CreateClass,
+    DeleteClass,
+    Evict,
+    LookAtNode,
+    LookAtObjects,
+    ObservePlace,
+    Switch,
+    Uncordon,
+)
+from replant.execute.actuators import Actuator
+from replant.execute.mirror import Mirror
+from replant.objects import PERSISTENT_VOLUME, Object
+
+
+class Hands:
+    """Through these, and nothing else, a run changes anything."""
+
+    def __init__(self, reader: Reader, writer: Writer, mirror: Mirror, actuator: Actuator) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._mirror = mirror
+        self._actuator = actuator
+
+    async def do(self, act: Act) -> object:
+        """What was seen, or None for what was done; errors are the ports'."""
+        if not act.changes:
+            return await self._look(act)
+        await self._change(act)
+        return None
+
+    async def _look(self, act: Act) -> object:
+        match act:
+            case ObservePlace():
+                return await self._actuator.observe(act.place)
+            case LookAtNode():
+                return await self._mirror.look_at(act.node)
+            case LookAtObjects():
+                return await self._all(act.kind)
+        return None
+
+    async def _change(self, act: Act) -> None:
+        match act:
+            case Cordon():
+                await self._set_schedulable(act, on=False)
+            case Uncordon():
+                await self._set_schedulable(act, on=True)
+            case Evict():
+                await self._writer.evict(act.pod, namespace=act.namespace, uid=act.uid)
+            case Switch():
+                await self._actuator.switch(act.place, act.wanted)
+            case Annotate():
+                await self._annotate(act)
+            case DeleteClass():
+                metadata = act.before["metadata"]
+                await self._writer.delete(
+                    STORAGE_CLASSES,
+                    metadata["name"],
+                    uid=metadata["uid"],
+                    version=metadata["resourceVersion"],
+                )
+            case CreateClass():
+                await self._writer.create(STORAGE_CLASSES, act.after)
+
+    async def _set_schedulable(self, act: Cordon | Uncordon, *, on: bool) -> None:
+        mark = act.run if isinstance(act, Cordon) else None
+        patch = {
+            "metadata": {
+                "uid": act.uid,
+                "resourceVersion": act.version,
+                "annotations": {CORDONED: mark},
+            },
+            "spec": {"unschedulable": None if on else True},
+        }
+        body = await self._writer.patch(NODES, act.node, patch)
+        self._mirror.take(NODES, body)
+
+    async def _annotate(self, act: Annotate) -> None:
+        patch = {
+            "metadata": {
+                "uid": act.uid,
+                "resourceVersion": act.version,
+                "annotations": dict(act.annotations),
+            }
+        }
+        await self._writer.patch(PERSISTENT_VOLUMES, act.volume, patch)
+
+    async def _all(self, kind: str) -> Mapping[str, Object]:
+        resource = PERSISTENT_VOLUMES if kind == PERSISTENT_VOLUME else STORAGE_CLASSES
+        found: dict[str, Object] = {}
+        async for page in self._reader.list_pages(resource):
+            if page.first:
+                found = {}
+            for obj in msgspec.json.decode(page.body)["items"] or ():
+                found[obj["metadata"]["name"]] = obj
+        return found

@@ -1,0 +1,143 @@
+"""What a journal says of a run, wherever it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from replant.execute.census import Census
+from replant.plan.model import Plan
+
+
+class Mark(StrEnum):
+    """What an entry is about."""
+
+    ACT = "act"
+    """Something is about to be done."""
+    STEP = "step"
+    """A step is about to begin."""
+    STEP_DONE = "step-done"
+    UNDO = "undo"
+    """From here on the run goes back."""
+    STOP = "stop"
+    """It was stopped, and can be resumed."""
+    END = "end"
+    """There is nothing left to do."""
+
+
+class State(StrEnum):
+    """Where a run is, by its journal."""
+
+    UNFINISHED = "unfinished"
+    DONE = "done"
+    UNDONE = "undone"
+
+
+class _Written(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True,
+    rename="camel",
+):  # fmt: skip
+    """Something in a journal: a field that is not known is refused, not lost."""
+
+
+class Entry(_Written, frozen=True, kw_only=True):
+    """One line of a journal."""
+
+    at: str
+    mark: Mark
+    step: str = ""
+    act: str = ""
+    target: str = ""
+    why: str = ""
+    backup: dict[str, Any] | None = None
+
+
+class Header(_Written, frozen=True, kw_only=True):
+    """What is known of a run before its first step."""
+
+    id: str
+    goal: str
+    plugins: tuple[str, ...]
+    started: str
+    by: str
+    """The machine and user that began it."""
+    options: dict[str, Any] = {}
+    """How gates are switched and pods are drained, so that it goes on in the same way."""
+
+
+@dataclass(slots=True)
+class Run:
+    """A run as its journal has it."""
+
+    header: Header
+    plan: Plan
+    before: Census
+    entries: list[Entry] = field(default_factory=list)
+
+    @property
+    def undoing(self) -> bool:
+        """Whether it goes back."""
+        return any(it.mark is Mark.UNDO for it in self.entries)
+
+    @property
+    def last_begun(self) -> str:
+        """The last step of the plan that was begun; nothing if none was."""
+        ids = {step.id for step in self.plan.steps}
+        begun = [it.step for it in self.entries if it.mark is Mark.STEP and it.step in ids]
+        return begun[-1] if begun else ""
+
+    @property
+    def state(self) -> State:
+        """Whether there is anything left to do."""
+        marks = [it.mark for it in self.entries if it.mark in (Mark.UNDO, Mark.END)]
+        if not marks or marks[-1] is not Mark.END:
+            return State.UNFINISHED
+        return State.UNDONE if Mark.UNDO in marks else State.DONE
+
+
+class Summary(Struct, frozen=True):
+    """A run, as a list of runs shows it."""
+
+    id: str
+    goal: str
+    started: str
+    state: State
+
+
+class Journal(Protocol):
+    """Where the entries of one run go."""
+
+    where: str
+    """As a person would look for it."""
+
+    async def write(self, entries: Sequence[Entry]) -> None:
+        """Write entries so that nothing can lose them; returns when they are safe."""
+        ...
+
+    async def aclose(self) -> None:
+        """No more is written."""
+        ...
+
+
+class Journals(Protocol):
+    """Where runs are kept."""
+
+    async def runs(self) -> list[Summary]:
+        """All runs, the oldest first."""
+        ...
+
+    async def begin(self, run: Run) -> Journal:
+        """Write down a new run, before anything is done."""
+        ...
+
+    async def read(self, run_id: str) -> Run:
+        """A run, to look at."""
+        ...
+
+    async def open(self, run_id: str) -> tuple[Run, Journal]:
+        """A run that was begun before, and its journal, to go on writing."""
+        ...

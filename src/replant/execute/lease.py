@@ -1,0 +1,158 @@
+"""One Replant at a time: a Lease in the cluster that whoever acts renews.
+
+It keeps two people from working against each other, and tells others who is at work and what that
+one waits for. It is not what makes a run safe: that is looking, and preconditions on every write.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Mapping
+
+from msgspec import Struct, field
+from msgspec.json import Decoder
+
+from replant.cluster.ports import LEASES, Reader, Writer
+from replant.errors import Conflict, Missing, Refused
+from replant.execute.insisting import Notice, insist
+from replant.execute.journal.configmaps import NAMESPACE
+from replant.execute.timing import Timing, read, written
+from replant.objects import Object
+
+NAME = "replant-apply"
+DURATION, RENEWAL = 15.0, 5.0
+STATUS = "replant.dev/status"
+
+
+class _Meta(Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Spec(Struct, rename="camel"):
+    holder_identity: str | None = None
+    renew_time: str | None = None
+
+
+class Held(Struct):
+    """A Lease as it is."""
+
+    metadata: _Meta = field(default_factory=_Meta)
+    spec: _Spec = field(default_factory=_Spec)
+
+    @property
+    def holder(self) -> str:
+        """Who is at work; nobody, where it was given back."""
+        return self.spec.holder_identity or ""
+
+
+_HELD = Decoder(Held)
+
+
+class Lease:
+    """Our hold on a cluster, while we have it."""
+
+    def __init__(self, reader: Reader, writer: Writer, timing: Timing, notice: Notice) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._timing = timing
+        self._notice = notice
+        self.holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        self._version = ""
+        self._renewed = 0.0
+
+    @property
+    def due(self) -> float:
+        """Seconds until it should be renewed."""
+        return self._renewed + RENEWAL - self._timing.now()
+
+    async def acquire(self) -> None:
+        """Take it; Refused while another is at work."""
+        held = await self._look()
+        if held is not None and held.holder and held.holder != self.holder:
+            await self._see_dead(held)
+        await self._write({})
+
+    async def renew(self, status: Mapping[str, str]) -> None:
+        """Keep it, and say what is being done; Refused if another has taken it."""
+        await self._write(status)
+
+    async def release(self) -> None:
+        """Give it back, if it is still ours."""
+        await self._write({}, holder="")
+
+    async def _look(self) -> Held | None:
+        held = await insist(lambda: look(self._reader), self._timing, self._notice)
+        self._version = held.metadata.resource_version if held else ""
+        return held
+
+    async def _see_dead(self, held: Held) -> None:
+        """Wait until whoever holds it would have renewed it, by our own clock and not by theirs."""
+        version, until = held.metadata.resource_version, self._timing.now() + DURATION
+        self._notice(
+            f"Replant on {held.holder} may be at work in this cluster; waiting for up to "
+            f"{DURATION:g} s to see whether it is"
+        )
+        while self._timing.now() < until:
+            await self._timing.sleep(1.0)
+            seen = await self._look()
+            if seen is None or not seen.holder:
+                return
+            if seen.metadata.resource_version != version:
+                raise Refused(
+                    f"Replant on {seen.holder} is at work in this cluster. Only one can be: wait "
+                    "until it ends, or end it; what it has begun can then be resumed."
+                )
+
+    async def _write(self, status: Mapping[str, str], holder: str | None = None) -> None:
+        holder = self.holder if holder is None else holder
+        now = written(self._timing.now())
+        spec = {
+            "holderIdentity": holder or None,
+            "leaseDurationSeconds": int(DURATION),
+            "renewTime": now,
+        }
+
+        async def ask() -> Object:
+            metadata = {"annotations": dict(status)}
+            if not self._version:
+                body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
+                made = {**body, "metadata": {"name": NAME, **metadata}}
+                return await self._writer.create(LEASES, made, namespace=NAMESPACE)
+            patch = {"metadata": {**metadata, "resourceVersion": self._version}, "spec": spec}
+            return await self._writer.patch(LEASES, NAME, patch, namespace=NAMESPACE)
+
+        try:
+            lease = await insist(ask, self._timing, self._notice)
+        except (Conflict, Missing):
+            await self._settle_conflict(now)
+            return
+        self._version = lease["metadata"]["resourceVersion"]
+        self._renewed = self._timing.now()
+
+    async def _settle_conflict(self, now: str) -> None:
+        """Our own write may have come through with its answer lost; else somebody else has it."""
+        held = await self._look()
+        mine = held is not None and (
+            held.holder == self.holder or (not held.holder and held.spec.renew_time == now)
+        )
+        if not mine:
+            whom = f" by {held.holder}" if held and held.holder else ""
+            raise Refused(f"The cluster was taken over{whom}; this Replant stops.")
+        self._renewed = self._timing.now()
+
+
+async def look(reader: Reader) -> Held | None:
+    """The Lease, if there is one."""
+    try:
+        return _HELD.decode(await reader.get(LEASES, NAME, namespace=NAMESPACE))
+    except Missing:
+        return None
+
+
+def is_live(held: Held, now: float) -> bool:
+    """Whether somebody seems to be at work, by the time that was written down."""
+    return bool(held.holder) and now - read(held.spec.renew_time or "") < 2 * DURATION

@@ -1,0 +1,166 @@
+"""Keeps the World true: lists once, then watches, and lists again where it must."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from msgspec import DecodeError, Struct, convert, field
+from msgspec.json import Decoder
+
+from replant.cluster.ports import NODES, PODS, Reader, Resource, Selected
+from replant.errors import Expired, Final, Missing, Unreachable
+from replant.execute.insisting import Notice, insist, pause
+from replant.execute.rolling import FreshNode
+from replant.execute.timing import Timing
+from replant.execute.world import DECODERS, WATCHED, Metadata, Node, Pod, Record, World
+from replant.objects import Object
+
+BOOKMARK, DELETED = "BOOKMARK", "DELETED"
+
+
+class _ListMeta(Struct, rename="camel"):
+    resource_version: str = ""
+
+
+class _Listed(Struct):
+    items: list[object]
+    metadata: _ListMeta = field(default_factory=_ListMeta)
+
+
+class _Bookmark(Struct):
+    metadata: Metadata
+
+
+def _page_decoder(record: type[Record]) -> Decoder[_Listed]:
+    class Page(_Listed):
+        items: list[record]  # type: ignore[valid-type]
+
+    return Decoder(Page)
+
+
+_PAGES = {resource: _page_decoder(record) for resource, record in WATCHED.items()}
+_BOOKMARK = Decoder(_Bookmark)
+
+
+class Mirror:
+    """What a Reader tells, as a World. Everything in one event loop."""
+
+    def __init__(self, reader: Reader, world: World, timing: Timing, notice: Notice) -> None:
+        self._reader = reader
+        self._world = world
+        self._timing = timing
+        self._notice = notice
+        self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self.changed = asyncio.Event()
+        """Set whenever something is news."""
+
+    async def start(self) -> None:
+        """Read everything once; from then on it is watched."""
+        versions = await asyncio.gather(*(self._list(it) for it in WATCHED))
+        for resource, version in zip(WATCHED, versions, strict=True):
+            self._tasks[resource] = asyncio.create_task(self._follow(resource, version))
+
+    def relist(self) -> None:
+        """Trust the watches no longer, and read everything once more."""
+        for resource in self._tasks:
+            self._tasks[resource].cancel()
+            self._tasks[resource] = asyncio.create_task(self._follow(resource, ""))
+
+    def check(self) -> None:
+        """Raise what keeps it from seeing anything at all."""
+        for task in self._tasks.values():
+            if task.done() and not task.cancelled() and (error := task.exception()):
+                raise error
+
+    async def aclose(self) -> None:
+        """Watch no more."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def look_at(self, name: str) -> FreshNode:
+        """A node and its pods at this moment; the World learns of them too."""
+
+        async def node() -> Node | None:
+            try:
+                body = await self._reader.get(NODES, name)
+            except Missing:
+                return None
+            found = _decode(NODES, body)
+            self._world.put(NODES, found)
+            return found if isinstance(found, Node) else None
+
+        seen = await insist(node, self._timing, self._notice)
+        selected = Selected(fields=f"spec.nodeName={name}")
+        records, version = await insist(
+            lambda: self._pages(PODS, selected), self._timing, self._notice
+        )
+        pods = tuple(it for it in records if isinstance(it, Pod))
+        self._world.refresh_pods(name, pods, version)
+        self.changed.set()
+        return FreshNode(seen, pods, version)
+
+    def take(self, resource: Resource, obj: Object) -> None:
+        """Learn at once of what we have written ourselves."""
+        self._world.put(resource, convert(obj, WATCHED[resource]))
+        self.changed.set()
+
+    async def _follow(self, resource: Resource, version: str) -> None:
+        failures = 0
+        while True:
+            try:
+                if not version:
+                    version = await self._list(resource)
+                async for change in self._reader.watch(resource, version):
+                    failures = 0
+                    version = self._take(resource, change.type, change.body)
+            except Expired:
+                version = ""
+            except Unreachable as error:
+                seconds = pause(failures)
+                self._notice(f"{error}; watching again in {seconds:g} s")
+                failures += 1
+                await self._timing.sleep(seconds)
+
+    def _take(self, resource: Resource, type_: str, body: bytes) -> str:
+        if type_ == BOOKMARK:
+            return _BOOKMARK.decode(body).metadata.resource_version
+        record = _decode(resource, body)
+        if type_ == DELETED:
+            self._world.remove(resource, record)
+        else:
+            self._world.put(resource, record)
+        self.changed.set()
+        return record.metadata.resource_version
+
+    async def _list(self, resource: Resource) -> str:
+        records, version = await insist(lambda: self._pages(resource), self._timing, self._notice)
+        self._world.replace(resource, records)
+        self.changed.set()
+        return version
+
+    async def _pages(
+        self, resource: Resource, selected: Selected | None = None
+    ) -> tuple[list[Record], str]:
+        records: list[Record] = []
+        version = ""
+        async for page in self._reader.list_pages(resource, selected=selected or Selected()):
+            if page.first:
+                records = []
+            listed = _PAGES[resource].decode(page.body)
+            records += _records(listed.items)
+            version = listed.metadata.resource_version
+        return records, version
+
+
+def _records(items: Iterable[object]) -> list[Record]:
+    return [it for it in items if isinstance(it, Record)]
+
+
+def _decode(resource: Resource, body: bytes) -> Record:
+    try:
+        return DECODERS[resource].decode(body)
+    except DecodeError as error:
+        # Nothing may be decided about a cluster of which a part cannot be read.
+        raise Final(f"a {resource.kind} cannot be read: {error}") from None

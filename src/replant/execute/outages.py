@@ -1,0 +1,88 @@
+"""Which workloads are without their disk, since when, and for how long they have been."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+
+from replant.execute.world import Pod
+
+_NAMED_AFTER_TEMPLATES = "ReplicaSet"
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The times without a pod that serves, of one claim."""
+
+    workload: str
+    claim: str
+    times: int
+    longest: float
+    total: float
+
+
+class Outages:
+    """Follows the pods that use claims."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._serving: dict[str, set[str]] = defaultdict(set)
+        """By claim, the uids of the pods that serve."""
+        self._since: dict[str, float] = {}
+        self._past: dict[str, list[float]] = defaultdict(list)
+        self._workloads: dict[str, str] = {}
+        self._nodes: dict[str, str] = {}
+        """By claim, where it was served last."""
+
+    def saw(self, before: Pod | None, after: Pod | None) -> None:
+        """A pod is not what it was."""
+        served = before is not None and before.serves
+        serves = after is not None and after.serves
+        pod = after or before
+        if pod is None or served == serves:
+            return
+        for claim in pod.claims:
+            self._workloads[claim] = _workload(pod)
+            self._nodes[claim] = pod.spec.node_name
+            if serves:
+                self._begin(claim, pod.metadata.uid)
+            else:
+                self._end(claim, pod.metadata.uid)
+
+    def from_nodes(self, nodes: Container[str]) -> dict[str, str]:
+        """The claims that nobody serves now and that were last served on these nodes; by which."""
+        return {it: self._nodes[it] for it in self._since if self._nodes.get(it) in nodes}
+
+    def all(self) -> list[Outage]:
+        """What each claim went through, the longest first."""
+        found = []
+        now = self._now()
+        for claim in {*self._past, *self._since}:
+            times = list(self._past[claim])
+            if claim in self._since:
+                times.append(now - self._since[claim])
+            workload = self._workloads.get(claim, claim)
+            found.append(Outage(workload, claim, len(times), max(times), sum(times)))
+        return sorted(found, key=lambda it: (-it.longest, it.claim))
+
+    def _begin(self, claim: str, uid: str) -> None:
+        self._serving[claim].add(uid)
+        since = self._since.pop(claim, None)
+        if since is not None:
+            self._past[claim].append(self._now() - since)
+
+    def _end(self, claim: str, uid: str) -> None:
+        serving = self._serving[claim]
+        serving.discard(uid)
+        if not serving:
+            self._since.setdefault(claim, self._now())
+
+
+def _workload(pod: Pod) -> str:
+    namespace, owner = pod.metadata.namespace, pod.metadata.owner
+    if owner is None:
+        return f"Pod {namespace}/{pod.metadata.name}"
+    if owner.kind == _NAMED_AFTER_TEMPLATES:
+        return f"Deployment {namespace}/{owner.name.rpartition('-')[0] or owner.name}"
+    return f"{owner.kind} {namespace}/{owner.name}"
