@@ -65,6 +65,8 @@ def test_a_large_one_is_read_as_it_is_meant() -> None:
         ("kind: Scenario", "kind: Scenery", "line 2, kind: "),
         ("1.24.17", "newest", "line 3, kubernetesVersion: newest is not a Kubernetes version"),
         ("CSIMigrationAWS: false}}\n", "CSIMigrationAws: false}}\n", "line 4, controlPlane.gates."),
+        ("{gates: {", "{flags: {feature-gates: x}, gates: {", "line 4, controlPlane.flags.feature"),
+        ("{gates: {", "{flags: {--v: x}, gates: {", "line 4, controlPlane.flags.--v: is not the"),
         ("count: 2", "count: two", "line 6, pools[0].count: "),
         ("count: 2", "count: -2", "line 6, pools[0].count: "),
         ("count: 2", "cuont: 2", "line 6, pools[0]: "),

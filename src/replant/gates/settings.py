@@ -81,6 +81,13 @@ def problems(version: Version, given: Gates, flavour: Flavour = Flavour.SHIPPED)
     return [Problem(gate, reason) for gate, reason in found if reason]
 
 
+def refusals(version: Version, given: Gates) -> list[Problem]:
+    """Those of the problems with which a component does not even start."""
+    values = effective(version, given)
+    found = ((gate, _refusal(gate, version, given, values)) for gate in given)
+    return [Problem(gate, reason) for gate, reason in found if reason]
+
+
 def standings(version: Version, given: Gates, flavour: Flavour = Flavour.SHIPPED) -> list[Standing]:
     """Where each plugin stands in a component of that version with those gates."""
     values = effective(version, given, flavour)
@@ -108,13 +115,17 @@ def _value(gate: str, spec: GateSpec, given: Gates) -> bool:
 
 
 def _problem(gate: str, version: Version, given: Gates, values: Gates) -> str:
+    if refusal := _refusal(gate, version, given, values):
+        return refusal
+    return _contradiction(gate, values) if given[gate] else ""
+
+
+def _refusal(gate: str, version: Version, given: Gates, values: Gates) -> str:
     if gate not in values:
         return _why_unknown(gate, version)
     spec = gate_at(gate, version)
     if spec and spec.locked and given[gate] != spec.default:
         return f"is locked to {_written(spec.default)} at {version.of_minor}"
-    if given[gate]:
-        return _contradiction(gate, values)
     return ""
 
 

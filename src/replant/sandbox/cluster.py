@@ -6,11 +6,13 @@ import gc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
+from itertools import count
 
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.routing import AttachController, Process, VolumeView
+from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Clock, VirtualClock
 from replant.sandbox.cloud import Cloud
 from replant.sandbox.controllers import parts
@@ -18,7 +20,7 @@ from replant.sandbox.controllers.attachdetach import AttachDetach
 from replant.sandbox.controllers.attacher import Attacher
 from replant.sandbox.controllers.base import Controller, Led, World
 from replant.sandbox.controllers.binder import Binder
-from replant.sandbox.controllers.controlplane import ControlPlane
+from replant.sandbox.controllers.controlplane import CONTROLLER, SCHEDULER, ControlPlane
 from replant.sandbox.controllers.disruption import Disruption
 from replant.sandbox.controllers.expander import Expander
 from replant.sandbox.controllers.kubelet import ZONE_KEYS, Kubelet, Kubelets
@@ -39,6 +41,7 @@ Gates = Mapping[str, bool]
 
 LIMIT = 39
 """So many volumes a node takes, unless it says otherwise."""
+_HOSTNAME = "kubernetes.io/hostname"
 
 
 class Unsettled(RuntimeError):
@@ -55,6 +58,7 @@ class Cluster:
         *,
         version: str = "1.24.17",
         gates: Gates | None = None,
+        flags: Mapping[str, str] | None = None,
         replicas: int = 1,
         attach_controller: AttachController = AttachController.UPSTREAM,
         cloud: Cloud | None = None,
@@ -79,8 +83,10 @@ class Cluster:
             for controller in led:
                 controller.lead(process)
 
-        self.control_plane = ControlPlane(world, self.version, gates or {}, replicas, lead)
-        self.scheduler = Scheduler(world, self.control_plane.scheduler)
+        told = Process(self.version, dict(gates or {}))
+        self.scheduler = Scheduler(world, told)
+        leads = {CONTROLLER: lead, SCHEDULER: self.scheduler.lead}
+        self.control_plane = ControlPlane(world, told, flags or {}, replicas, leads)
         self.kubelets = Kubelets(world)
         self.attacher, self.provisioner, self.resizer = (
             Attacher(world),
@@ -128,8 +134,8 @@ class Cluster:
     def run_for(self, seconds: float) -> None:
         """Live through so many seconds of virtual time."""
         clock = self.clock
-        if not isinstance(clock, VirtualClock):
-            raise TypeError("only virtual time can be run forward")
+        if not (isinstance(clock, VirtualClock) and clock.by_hand):
+            raise TypeError("only a clock that does not go by itself can be put forward")
         end = clock.now() + timedelta(seconds=seconds)
         self.settle()
         while (moment := clock.next_moment) is not None and moment <= end:
@@ -194,6 +200,37 @@ class Cluster:
         if self.store.find(CSI_NODES, name):
             self.store.delete(CSI_NODES, name)
 
+    def replace_node(self, name: str, gates: Gates) -> str:
+        """A new machine takes a node's place under a new name, which is told."""
+        kubelet = self.kubelets.all[name]
+        labels = dict(self.store.entry(NODES, name).labels)
+        labels.pop(_HOSTNAME, None)
+        self.remove_node(name)
+        for pod in self.pods_on(name):
+            metadata = pod["metadata"]
+            at_once = Deletion(grace_period=0)
+            self.store.delete(PODS, metadata["name"], metadata["namespace"], at_once)
+        new = self._successor(name)
+        self.add_node(
+            new,
+            gates,
+            version=str(kubelet.process.version),
+            zone=labels.get(parts.ZONE, ""),
+            drivers=kubelet.drivers,
+            labels=labels,
+            csi_node=kubelet.csi_node,
+            limit=kubelet.limit,
+        )
+        return new
+
+    def _successor(self, name: str) -> str:
+        """The name with the next number of a replacement that nobody has."""
+        base, _, number = name.rpartition("-r")
+        if not (base and number.isdecimal()):
+            base, number = name, "0"
+        names = (f"{base}-r{it}" for it in count(int(number) + 1))
+        return next(it for it in names if not self.store.find(NODES, it))
+
     def kill_node(self, name: str) -> None:
         """A node dies without a word."""
         self.kubelets.kill(name)
@@ -202,11 +239,13 @@ class Cluster:
         """It comes back, rebooted."""
         self.kubelets.revive(name)
 
-    def restart_kubelet(self, node: str, gates: Gates, version: str = "") -> None:
+    def restart_kubelet(
+        self, node: str, gates: Gates, version: str = "", *, seconds: float = 0
+    ) -> None:
         """Start a kubelet again with these gates, under whatever runs on its node."""
         old = self.kubelets.all[node].process
         new = Version.parse(version) if version else old.version
-        self.kubelets.restart(node, Process(new, dict(gates)))
+        self.kubelets.restart(node, Process(new, dict(gates)), seconds)
 
     # The control plane
 
@@ -214,11 +253,9 @@ class Cluster:
         """Start a replica of kube-controller-manager again with these gates."""
         self.control_plane.switch(replica, gates, Version.parse(version) if version else None)
 
-    def switch_scheduler(self, gates: Gates, version: str = "") -> None:
-        """Start the schedulers again with these gates."""
-        new = Version.parse(version) if version else None
-        self.control_plane.switch_scheduler(gates, new)
-        self.scheduler.process = self.control_plane.scheduler
+    def switch_scheduler(self, gates: Gates) -> None:
+        """Start the schedulers again with these gates, one after the other."""
+        self.control_plane.components[SCHEDULER].roll(lambda told: told.with_gates(gates))
 
     # Drivers
 
@@ -280,7 +317,7 @@ def _node(
     return {
         "metadata": {
             "name": name,
-            "labels": {"kubernetes.io/hostname": name, parts.ZONE: zone, **labels},
+            "labels": {_HOSTNAME: name, parts.ZONE: zone, **labels},
             "annotations": {parts.MANAGED_ATTACH: "true"},
         },
         "spec": {"providerID": f"sandbox:///{zone}/{name}"},

@@ -11,6 +11,7 @@ from replant.gates.settings import problems as gate_problems
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.routing import AttachController
+from replant.sandbox.controllers.controlplane import flag_problem
 from replant.sandbox.sources import in_tree_source
 from replant.translate import plugins
 
@@ -28,6 +29,8 @@ class ControlPlane(_Part, frozen=True, kw_only=True):
 
     replicas: Annotated[int, Meta(ge=1, le=9)] = 1
     gates: _Gates = field(default_factory=dict)
+    flags: dict[str, str] = field(default_factory=dict)
+    """What kube-controller-manager is told besides, such as cloud-provider; undashed."""
 
 
 class Pool(_Part, frozen=True, kw_only=True):
@@ -101,20 +104,7 @@ def problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
     if version is None:
         yield ("kubernetesVersion",), f"{scenario.kubernetes_version} is not a Kubernetes version"
         return
-    given: list[tuple[Place, str, dict[str, bool]]] = [
-        (("controlPlane",), str(version), scenario.control_plane.gates)
-    ]
-    given += [
-        (("pools", number), pool.version or str(version), pool.gates)
-        for number, pool in enumerate(scenario.pools)
-    ]
-    for place, text, gates in given:
-        component = _version(text)
-        if component is None:
-            yield (*place, "version"), f"{text} is not a Kubernetes version"
-        else:
-            for problem in gate_problems(component, gates):
-                yield (*place, "gates", problem.gate), problem.reason
+    yield from _told_problems(scenario, version)
     for number, volume_class in enumerate(scenario.classes):
         if full_name(volume_class.plugin) not in plugins():
             known = ", ".join(it.removeprefix("kubernetes.io/") for it in plugins())
@@ -129,6 +119,27 @@ def problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
         for number, it in enumerate(those):
             if it.storage_class not in names:
                 yield (part, number, "storageClass"), f"{it.storage_class} is none of the classes"
+
+
+def _told_problems(scenario: Scenario, version: Version) -> Iterator[tuple[Place, str]]:
+    """What components would not take."""
+    given: list[tuple[Place, str, dict[str, bool]]] = [
+        (("controlPlane",), str(version), scenario.control_plane.gates)
+    ]
+    given += [
+        (("pools", number), pool.version or str(version), pool.gates)
+        for number, pool in enumerate(scenario.pools)
+    ]
+    for place, text, gates in given:
+        component = _version(text)
+        if component is None:
+            yield (*place, "version"), f"{text} is not a Kubernetes version"
+        else:
+            for problem in gate_problems(component, gates):
+                yield (*place, "gates", problem.gate), problem.reason
+    for flag in scenario.control_plane.flags:
+        if reason := flag_problem(flag):
+            yield ("controlPlane", "flags", flag), reason
 
 
 def _version(text: str) -> Version | None:

@@ -21,8 +21,9 @@ from replant.errors import Refused
 from replant.objects import Object, name_of
 from replant.sandbox import shapes
 from replant.sandbox.api.app import Api
-from replant.sandbox.clock import Clock, LiveClock, Pace, RealClock
+from replant.sandbox.clock import Clock, LiveClock, Pace, RealClock, VirtualClock
 from replant.sandbox.cluster import Cluster
+from replant.sandbox.controls import Controls
 from replant.sandbox.refusals import ApiError, bad_request
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
 from replant.sandbox.scenario import Scenario
@@ -53,15 +54,20 @@ class Sandbox:
         """Without one, nothing but what clients do happens here."""
 
     @classmethod
-    def of(cls, scenario: Scenario) -> Sandbox:
-        """A sandbox with a cluster behind it that has been up for a while."""
-        clock = LiveClock(WARM_UP)
+    def of(cls, scenario: Scenario, by_hand: bool = False, speed: float = 1.0) -> Sandbox:
+        """A sandbox with a cluster behind it that has been up for a while.
+
+        Its time goes at a speed, or only when the clock is put forward by hand.
+        """
+        clock = VirtualClock() if by_hand else LiveClock(WARM_UP, speed)
         sandbox = cls(scenario.kubernetes_version, clock=clock)
         cluster = set_up(scenario, sandbox.store, sandbox.registry, clock)
         sandbox.load(dict(it) for it in scenario.objects)
         cluster.run_for(WARM_UP)
-        clock.go_live()
+        if isinstance(clock, LiveClock):
+            clock.go_live()
         sandbox.cluster = cluster
+        sandbox.api.controls = Controls(cluster)
         return sandbox
 
     def load(self, objects: Iterable[Object]) -> None:

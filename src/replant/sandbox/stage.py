@@ -18,6 +18,7 @@ def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -
         clock,
         version=scenario.kubernetes_version,
         gates=scenario.control_plane.gates,
+        flags=scenario.control_plane.flags,
         replicas=scenario.control_plane.replicas,
         attach_controller=scenario.adc,
     )

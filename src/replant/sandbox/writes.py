@@ -66,6 +66,10 @@ class Writes:
         running = (self._clock.now() - record.since).total_seconds() if record.since else 0
         return int(record.seconds + running)
 
+    def disks(self) -> list[str]:
+        """The disks that pods have written to, or wanted to."""
+        return list(self._records)
+
     def gaps(self, disk: str) -> list[Gap]:
         """The times without writes, oldest first, with the one that lasts, if one does."""
         record = self._records.get(disk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -14,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from replant.sandbox.api import (
     answers,
     asking,
+    controls,
     discovery,
     openapi,
     pods,
@@ -23,7 +25,8 @@ from replant.sandbox.api import (
     writing,
 )
 from replant.sandbox.api.asking import Target
-from replant.sandbox.refusals import ApiError, method_not_allowed
+from replant.sandbox.controls import Controls
+from replant.sandbox.refusals import ApiError, method_not_allowed, nothing_there
 from replant.sandbox.resources import ACCESS_REVIEWS, NAMESPACES, Registry
 from replant.sandbox.store import Store
 
@@ -52,6 +55,8 @@ class Api:
         self._registry = registry
         self._version = version
         self.bell = watching.Bell(store)
+        self.controls: Controls | None = None
+        """Of the cluster behind it, once there is one."""
 
     def app(self) -> Starlette:
         """What a server runs."""
@@ -78,6 +83,11 @@ class Api:
                     Route(path, self._answered(self._health), methods=["GET"])
                     for path in ("/readyz", "/livez", "/healthz")
                 ),
+                *(
+                    Route(path, self._answered(partial(self._control, path)), methods=METHODS)
+                    for path in controls.HANDLERS
+                ),
+                Route("/sandbox/{path:path}", self._answered(self._no_control), methods=METHODS),
                 Route("/{path:path}", self._answered(self._nothing), methods=METHODS),
             ],
         )
@@ -121,6 +131,12 @@ class Api:
 
     async def _health(self, _request: Request) -> Response:
         return discovery.health()
+
+    async def _control(self, path: str, request: Request) -> Response:
+        return await controls.answer(self.controls, request, controls.HANDLERS[path])
+
+    async def _no_control(self, _request: Request) -> Response:
+        raise nothing_there()
 
     async def _nothing(self, _request: Request) -> Response:
         return discovery.not_there()

@@ -1,10 +1,11 @@
-"""kube-controller-manager as replicas, one of which leads, and what can be seen of them."""
+"""The control plane's components as replicas, who leads, and what can be seen of them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from replant.gates.versions import Version
 from replant.objects import Object
@@ -14,7 +15,9 @@ from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import LEASES, PODS, Resource
 
 Gates = Mapping[str, bool]
+Flags = Mapping[str, str]
 Lead = Callable[[Process | None], None]
+"""Told which replica leads from now on, or that none does."""
 
 CONTROLLER, SCHEDULER, API_SERVER = (
     "kube-controller-manager",
@@ -23,77 +26,119 @@ CONTROLLER, SCHEDULER, API_SERVER = (
 )
 RESTART = 3.0
 """So many seconds a component takes to start again."""
+GATES_FLAG = "feature-gates"
+_FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def flag_problem(flag: str) -> str:
+    """Why something cannot be the name of a flag besides those that a component has anyway."""
+    if flag == GATES_FLAG:
+        return "is given as gates"
+    return "" if _FLAG_NAME.fullmatch(flag) else "is not the name of a flag, without its dashes"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a replica is told by its command line, and the version that it is."""
+
+    process: Process
+    flags: Flags = field(default_factory=dict)
+    """All but its gates, undashed."""
+
+    def with_gates(self, gates: Gates) -> Told:
+        """The same with these gates, and no others."""
+        return replace(self, process=replace(self.process, gates=dict(gates)))
+
+    def command(self, component: str) -> list[str]:
+        """The command line."""
+        gates = sorted(self.process.gates.items())
+        flags = {GATES_FLAG: ",".join(f"{gate}={str(on).lower()}" for gate, on in gates)}
+        flags = (flags if gates else {}) | dict(self.flags)
+        return [component, *(f"--{flag}={value}" for flag, value in flags.items())]
 
 
 @dataclass(slots=True)
 class Replica:
-    """One replica of kube-controller-manager."""
+    """One replica of a component."""
 
+    component: str
     host: str
-    process: Process
+    told: Told
+    """What it runs with."""
+    wanted: Told
+    """What it is to run with once it is its turn to be restarted."""
     up: bool = True
     starts: int = 1
 
     @property
     def name(self) -> str:
         """The pod's."""
-        return f"{CONTROLLER}-{self.host}"
+        return f"{self.component}-{self.host}"
+
+    @property
+    def process(self) -> Process:
+        """What it is and has."""
+        return self.told.process
 
 
-class ControlPlane:
-    """The replicas, and the static pods that show what they are told."""
+class Replicas:
+    """The replicas of one component, and the static pods that show what they are told."""
 
     def __init__(
-        self, world: World, version: Version, gates: Gates, replicas: int, lead: Lead
+        self, world: World, component: str, hosts: list[str], told: Told, lead: Lead | None
     ) -> None:
-        self.world = world
-        self.scheduler = Process(version, dict(gates))
+        self._world = world
         self._lead = lead
-        hosts = [f"control-plane-{number}" for number in range(replicas)]
-        self.replicas = [Replica(host, Process(version, dict(gates))) for host in hosts]
-        self.leader: Replica | None = self.replicas[0]
+        """None for a component whose replicas all work at once."""
+        self.component = component
+        self.all = [Replica(component, host, told, told) for host in hosts]
+        self.leader: Replica | None = None
 
     def start(self) -> None:
         """All come up, and the first leads."""
-        for replica in self.replicas:
-            self._show(CONTROLLER, replica.host, replica.process)
-            self._show(SCHEDULER, replica.host, self.scheduler)
-            self._show(API_SERVER, replica.host, self.scheduler)
-        self._elect(self.replicas[0])
+        for replica in self.all:
+            self._show(replica)
+        self._elect(self.all[0])
 
-    def switch(self, number: int, gates: Gates, version: Version | None = None) -> None:
-        """Give a replica these gates, which restarts it; if it led, another leads meanwhile."""
-        replica = self.replicas[number]
-        replica.process = Process(version or replica.process.version, dict(gates))
+    def restart(self, replica: Replica, told: Told) -> None:
+        """Restart a replica at once; if it led, another leads meanwhile."""
+        replica.told = replica.wanted = told
         replica.up = False
         replica.starts += 1
-        self.world.remove(PODS, ("kube-system", replica.name), grace=0)
+        self._world.remove(PODS, ("kube-system", replica.name), grace=0)
         if replica is self.leader:
-            self._elect(next((it for it in self.replicas if it.up), None))
+            self._elect(next((it for it in self.all if it.up), None))
         starts = replica.starts
-        self.world.clock.after(RESTART, lambda: self._up(replica, starts))
+        self._world.clock.after(RESTART, lambda: self._up(replica, starts))
 
-    def switch_scheduler(self, gates: Gates, version: Version | None = None) -> None:
-        """Give the schedulers these gates."""
-        self.scheduler = Process(version or self.scheduler.version, dict(gates))
-        for replica in self.replicas:
-            self.world.remove(PODS, ("kube-system", f"{SCHEDULER}-{replica.host}"), grace=0)
-            self._show(SCHEDULER, replica.host, self.scheduler)
+    def roll(self, change: Callable[[Told], Told]) -> None:
+        """Have replicas told something else, one after the other, but for those that are already.
 
-    def confirmed(self, gates: Gates) -> bool:
-        """Whether all replicas run with these gates, so that no other can ever lead."""
-        return all(it.up and it.process.gates == dict(gates) for it in self.replicas)
+        What is changed meanwhile counts as well: it is what they are told in the end.
+        """
+        for replica in self.all:
+            replica.wanted = change(replica.wanted)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if all(it.up for it in self.all):
+            outdated = (it for it in self.all if it.told != it.wanted)
+            if replica := next(outdated, None):
+                self.restart(replica, replica.wanted)
 
     def _up(self, replica: Replica, starts: int) -> None:
         if replica.starts != starts:
             return  # it was restarted once more
         replica.up = True
-        self._show(CONTROLLER, replica.host, replica.process)
+        self._show(replica)
         if self.leader is None:
             self._elect(replica)
+        self._go_on()
 
     def _elect(self, replica: Replica | None) -> None:
         self.leader = replica
+        if self._lead is None:
+            return
         if replica is not None:
             self._sign(replica)
         self._lead(replica.process if replica else None)
@@ -104,14 +149,14 @@ class ControlPlane:
         def write(lease: Object) -> None:
             lease["spec"] = spec
 
-        if not self.world.change(LEASES, ("kube-system", CONTROLLER), write):
-            self._create(LEASES, {"metadata": {"name": CONTROLLER}, "spec": spec})
+        if not self._world.change(LEASES, ("kube-system", self.component), write):
+            self._create(LEASES, {"metadata": {"name": self.component}, "spec": spec})
 
-    def _show(self, component: str, host: str, process: Process) -> None:
-        given = ",".join(f"{gate}={str(on).lower()}" for gate, on in sorted(process.gates.items()))
-        command = [component] + ([f"--feature-gates={given}"] if given else [])
-        image = f"registry.k8s.io/{component}:v{process.version}"
-        time = self.world.store.time()
+    def _show(self, replica: Replica) -> None:
+        component = replica.component
+        command = replica.told.command(component)
+        image = f"registry.k8s.io/{component}:v{replica.process.version}"
+        time = self._world.store.time()
         status = {
             "phase": "Running",
             "startTime": time,
@@ -122,12 +167,12 @@ class ControlPlane:
         }
         pod = {
             "metadata": {
-                "name": f"{component}-{host}",
+                "name": replica.name,
                 "labels": {"component": component, "tier": "control-plane"},
                 "annotations": {"kubernetes.io/config.mirror": "sandbox"},
             },
             "spec": {
-                "nodeName": host,
+                "nodeName": replica.host,
                 "hostNetwork": True,
                 "priorityClassName": "system-node-critical",
                 "containers": [{"name": component, "image": image, "command": command}],
@@ -139,4 +184,50 @@ class ControlPlane:
     def _create(self, resource: Resource, obj: Object) -> None:
         # It may be there already, with what somebody has loaded.
         with suppress(ApiError):
-            self.world.store.create(resource, obj, namespace="kube-system", as_it_was=True)
+            self._world.store.create(resource, obj, namespace="kube-system", as_it_was=True)
+
+
+class ControlPlane:
+    """All components, each with a replica on every host."""
+
+    def __init__(
+        self,
+        world: World,
+        process: Process,
+        flags: Flags,
+        replicas: int,
+        leads: Mapping[str, Lead],
+    ) -> None:
+        hosts = [f"control-plane-{number}" for number in range(replicas)]
+        told = {CONTROLLER: Told(process, dict(flags))}
+        self.components = {
+            name: Replicas(world, name, hosts, told.get(name, Told(process)), leads.get(name))
+            for name in (CONTROLLER, SCHEDULER, API_SERVER)
+        }
+
+    def start(self) -> None:
+        """All come up."""
+        for replicas in self.components.values():
+            replicas.start()
+
+    @property
+    def replicas(self) -> list[Replica]:
+        """Those of kube-controller-manager."""
+        return self.components[CONTROLLER].all
+
+    @property
+    def leader(self) -> Replica | None:
+        """The one of them that leads, if any does."""
+        return self.components[CONTROLLER].leader
+
+    def switch(self, number: int, gates: Gates, version: Version | None = None) -> None:
+        """Restart a replica of kube-controller-manager at once, with these gates."""
+        replica = self.replicas[number]
+        told = replica.wanted.with_gates(gates)
+        if version:
+            told = replace(told, process=replace(told.process, version=version))
+        self.components[CONTROLLER].restart(replica, told)
+
+    def confirmed(self, gates: Gates) -> bool:
+        """Whether all replicas run with these gates, so that no other can ever lead."""
+        return all(it.up and it.process.gates == dict(gates) for it in self.replicas)

@@ -70,7 +70,15 @@ class Kubelet:
     """How many volumes of a driver the node takes."""
     alive: bool = True
     died: int = 0
+    starting: bool = False
+    """Whether its process is still to come up, on a node that goes on running its pods."""
+    starts: int = 1
     seats: dict[Key, Seat] = field(default_factory=dict)
+
+    @property
+    def works(self) -> bool:
+        """Whether it looks after its pods at this moment."""
+        return self.alive and not self.starting
 
 
 class Kubelets(Controller):
@@ -96,17 +104,43 @@ class Kubelets(Controller):
         self._label(kubelet)
         self._find_pods(kubelet)
 
-    def restart(self, node: str, process: Process) -> None:
-        """A kubelet starts again in place, with whatever gates, under whatever runs there."""
+    def restart(self, node: str, process: Process, seconds: float = 0) -> None:
+        """A kubelet starts again in place, with whatever gates, under whatever runs there.
+
+        It takes some seconds, in which nobody looks after its pods; they run on.
+        """
         kubelet = self.all[node]
         kubelet.process = process
+        kubelet.starting = True
+        kubelet.starts += 1
+        starts = kubelet.starts
+
+        def started() -> None:
+            if kubelet.alive and kubelet.starts == starts and self.all.get(node) is kubelet:
+                self._come_up(kubelet)
+
+        if seconds:
+            self.world.clock.after(seconds, started)
+        else:
+            started()
+
+    def _come_up(self, kubelet: Kubelet) -> None:
+        kubelet.starting = False
         self._write_csi_node(kubelet)
 
         def write(obj: Object) -> None:
-            obj["status"].setdefault("nodeInfo", {})["kubeletVersion"] = f"v{process.version}"
+            version = f"v{kubelet.process.version}"
+            obj["status"].setdefault("nodeInfo", {})["kubeletVersion"] = version
 
-        self.world.change(NODES, ("", node), write, "status")
-        self._nodes.add(node)
+        self.world.change(NODES, ("", kubelet.node), write, "status")
+        self._look_again(kubelet)
+
+    def _look_again(self, kubelet: Kubelet) -> None:
+        """Catch up with what has become of its pods while nobody looked."""
+        for key, seat in kubelet.seats.items():
+            seat.ending = False  # whoever was about to end it has gone meanwhile
+            self._pods.add((kubelet.node, key))
+        self._find_pods(kubelet)
 
     def register(self, node: str, drivers: frozenset[str]) -> None:
         """These are the drivers on a node from now on."""
@@ -136,10 +170,12 @@ class Kubelets(Controller):
         kubelet = self.all[node]
         kubelet.alive = True
         self._say_ready(node, "True", "KubeletReady")
-        for key, seat in kubelet.seats.items():
+        for seat in kubelet.seats.values():
             seat.restarts += 1
-            self._pods.add((node, key))  # it may have gone meanwhile
-        self._find_pods(kubelet)
+        if kubelet.starting:
+            self._come_up(kubelet)  # it died before it was up
+        else:
+            self._look_again(kubelet)
 
     def remove(self, node: str) -> None:
         """A node is gone for good."""
@@ -183,10 +219,10 @@ class Kubelets(Controller):
         if not (self._pods or self._nodes):
             return False
         for node, key in self._pods.take():
-            if (kubelet := self.all.get(node)) and kubelet.alive:
+            if (kubelet := self.all.get(node)) and kubelet.works:
                 self._sync_pod(kubelet, key)
         for node in self._nodes.take():
-            if (kubelet := self.all.get(node)) and kubelet.alive:
+            if (kubelet := self.all.get(node)) and kubelet.works:
                 self._sync_node(kubelet)
         return True
 
@@ -223,7 +259,7 @@ class Kubelets(Controller):
             self._complain_later(kubelet, key, seat)
 
     def _end(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
-        if not kubelet.alive or kubelet.seats.get(key) is not seat:
+        if not kubelet.works or kubelet.seats.get(key) is not seat:
             return
         self._vacate(kubelet, key)
         # What is unmounted is reported before the pod is let go.

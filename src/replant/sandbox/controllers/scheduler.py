@@ -73,6 +73,7 @@ class Scheduler(Controller):
     def __init__(self, world: World, process: Process) -> None:
         super().__init__(world)
         self.process = process
+        self._leads = True
         self._rooms: dict[str, Room] = {}
         self._rankings: dict[str, Ranking] = {}
         self._placed: dict[Key, tuple[str, int]] = {}
@@ -80,6 +81,12 @@ class Scheduler(Controller):
         self._queue: Queue[Key] = Queue()
         self._unplaced: dict[Key, str] = {}
         self._awaiting: dict[Key, set[Key]] = {}
+
+    def lead(self, process: Process | None) -> None:
+        """Another replica leads from now on, and looks at all that waits; or none does."""
+        self._leads = process is not None
+        self.process = process or self.process
+        self._queue.add_all(self._unplaced)
 
     def heard(self, event: Event) -> None:
         """Note pods without a node, and whatever may make room for them."""
@@ -154,7 +161,7 @@ class Scheduler(Controller):
 
     def work(self) -> bool:
         """Place what waits."""
-        if not self._queue:
+        if not (self._queue and self._leads):
             return False
         for key in self._queue.take():
             found = self.store.find(PODS, key[1], key[0])
