@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from replant.inventory.controlplane import LIST_FLAGS
 from replant.plan.model import GivenGates
 
 
@@ -79,14 +80,33 @@ def differences(replica: Replica, wanted: Wanted) -> list[str]:
         if replica.gates.get(gate) is not on
     ]
     if replica.flags is not None:
-        flags = replica.flags
-        found += [f"--{it} is still there" for it in wanted.remove_flags if it in flags]
-        found += [
-            f"--{it} is {flags.get(it, 'not there')}"
-            for it, value in wanted.add_flags.items()
-            if flags.get(it) != value
-        ]
+        found += _flag_differences(replica.flags, wanted)
     return found
+
+
+def _flag_differences(flags: Mapping[str, str], wanted: Wanted) -> list[str]:
+    found = [
+        f"--{flag} still has {value}" if flag in LIST_FLAGS else f"--{flag} is still there"
+        for flag, value in wanted.remove_flags.items()
+        if flag in flags and (flag not in LIST_FLAGS or _items(value) & _items(flags[flag]))
+    ]
+    found += [
+        f"--{flag} is {flags.get(flag, 'not there')}"
+        for flag, value in wanted.add_flags.items()
+        if not _has(flags.get(flag), flag, value)
+    ]
+    return found
+
+
+def _has(given: str | None, flag: str, value: str) -> bool:
+    """Whether a flag is as it is to be; of one that is a list, only some items are ours."""
+    if given is None or flag not in LIST_FLAGS:
+        return given == value
+    return _items(value) <= _items(given)
+
+
+def _items(value: str) -> set[str]:
+    return {it for it in value.split(",") if it}
 
 
 def _given(on: bool | None) -> str:

@@ -13,10 +13,10 @@ from replant.inventory import records
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
 _GATES = "feature-gates"
-_LISTS = ("enable-admission-plugins", "disable-admission-plugins")
+LIST_FLAGS = ("enable-admission-plugins", "disable-admission-plugins")
 """Given twice, these add up; of the others the last counts."""
 
-_FLAGS = (_GATES, "cloud-provider", "cloud-config", "external-cloud-volume-plugin", *_LISTS)
+_FLAGS = (_GATES, "cloud-provider", "cloud-config", "external-cloud-volume-plugin", *LIST_FLAGS)
 _FLAG = re.compile(rf"--({'|'.join(_FLAGS)})(?:=|\s+)([^\s\"']+|\"[^\"]+\"|'[^']+')")
 
 _CONTAINERS = Decoder(list[records.Container] | None)
@@ -47,7 +47,7 @@ def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
     for flag, value in _flags(_CONTAINERS.decode(pod.spec.containers) or ()):
         if flag == _GATES:
             gates |= _parsed(value)
-        elif flag in _LISTS and flag in flags:
+        elif flag in LIST_FLAGS and flag in flags:
             flags[flag] += f",{value}"
         else:
             flags[flag] = value
