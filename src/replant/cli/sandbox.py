@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replant.cli import options
+from replant.cli import options, sandbox_controls
+from replant.cli.sandbox_controls import DEFAULT_KUBECONFIG
 from replant.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   replant sandbox up                        # on a free port; ends with Ctrl-C
-  replant sandbox up --scenario aws-20-nodes
+  replant sandbox up --scenario aws-20-nodes --speed 20
   replant sandbox up --port 8001 -f cluster.yaml
   kubectl --kubeconfig $(replant sandbox kubeconfig) get nodes
+  replant sandbox switch --component kube-controller-manager CSIMigrationAWS=true
+  replant sandbox switch --node workers-0 CSIMigrationAWS=-
+  replant sandbox disks
 """
 SCENARIOS = (
     "aws-20-nodes",
@@ -29,12 +33,15 @@ SCENARIOS = (
     "gardener-seed",
     "5000-nodes",
 )
-DEFAULT_KUBECONFIG = Path("~/.cache/replant/sandbox.kubeconfig")
 
 
 @click.group(epilog=EXAMPLES)
 def command() -> None:
     """Run an embedded cluster that kubectl can talk to. It is gone when it ends."""
+
+
+for _control in sandbox_controls.COMMANDS:
+    command.add_command(_control)
 
 
 @command.command()
@@ -50,6 +57,10 @@ def command() -> None:
     "--scenario", metavar="NAME|FILE",
     help=f"A cluster that lives: {', '.join(SCENARIOS)}, or a YAML of your own.",
 )  # fmt: skip
+@click.option(
+    "--speed", type=float, metavar="NUMBER", default=1.0, show_default=True,
+    help="So many seconds of the scenario's cluster pass in a real one.",
+)  # fmt: skip
 @options.recursive
 @options.max_size
 @click.option(
@@ -60,15 +71,18 @@ def up(
     port: int,
     paths: tuple[str, ...],
     scenario: str | None,
+    speed: float,
     recursive: bool,
     max_size: int,
     kubeconfig: Path,
 ) -> None:
     """Start it, print its kubeconfig's path, and serve until interrupted."""
+    if speed != 1 and not scenario:
+        raise click.UsageError("--speed is a scenario's: without one nothing happens by itself.")
     from replant.sandbox.server import Sandbox, open_port, serve, write_kubeconfig
 
     with open_port(port) as listening:
-        sandbox = _of_scenario(scenario, max_size) if scenario else Sandbox()
+        sandbox = _of_scenario(scenario, speed, max_size) if scenario else Sandbox()
         sandbox.load(_objects(paths, recursive=recursive, max_size=max_size))
         taken = listening.getsockname()[1]
         kubeconfig = kubeconfig.expanduser().absolute()
@@ -78,7 +92,7 @@ def up(
         serve(sandbox, listening)
 
 
-def _of_scenario(scenario: str, max_size: int) -> Sandbox:
+def _of_scenario(scenario: str, speed: float, max_size: int) -> Sandbox:
     from replant.cli.bulk import collector_off
     from replant.cli.documents import Document
     from replant.sandbox.server import Sandbox
@@ -87,7 +101,7 @@ def _of_scenario(scenario: str, max_size: int) -> Sandbox:
     path = str(shipped) if scenario in SCENARIOS else scenario
     wanted = Document.read(path, max_size).scenario()
     with collector_off():
-        return Sandbox.of(wanted)
+        return Sandbox.of(wanted, speed=speed)
 
 
 @command.command("kubeconfig")

@@ -138,6 +138,8 @@ def open_port(port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((HOST, port))
+        # Whoever is told of it may come before it is served, and then waits.
+        listening.listen(_BACKLOG)
     except OSError as error:
         listening.close()
         if error.errno == errno.EADDRINUSE:
