@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -267,6 +268,32 @@ def test_what_a_component_would_not_take_is_done_to_none(
     assert said in refused.value.message
     world.cluster.run_for(A_WHILE)
     assert world.starts() == [1, 1, 1]
+
+
+def test_what_is_refused_for_one_replica_is_done_to_none(world: World) -> None:
+    replicas = world.cluster.control_plane.components[CONTROLLER]
+    last = replicas.all[-1]
+    replicas.restart(last, replace(last.told, flags={"cloud-provider": "gce"}))
+    world.cluster.run_for(A_RESTART)
+    with pytest.raises(ApiError):
+        world.controls.switch_component(CONTROLLER, {}, {}, {"cloud-provider": "aws"})
+    world.controls.switch_component(CONTROLLER, ON)
+    world.cluster.run_for(A_WHILE)
+    flags = [
+        it["flags"]["cloud-provider"] for it in world.controls.component(CONTROLLER)["replicas"]
+    ]
+    assert flags == ["aws", "aws", "gce"]
+
+
+def test_however_often_it_is_asked_one_is_down_at_a_time_and_another_leads(world: World) -> None:
+    for gates in (ON, {**OFF, "CSIMigrationRBD": True}, ON, ON):
+        world.controls.switch_component(CONTROLLER, gates)
+        for _half_a_second in range(3):
+            assert ready(world.controls.component(CONTROLLER)).count(False) == 1
+            assert world.cluster.control_plane.leader is not None
+            world.cluster.run_for(0.5)
+    world.cluster.run_for(A_WHILE)
+    assert gates_of(world.controls.component(CONTROLLER)) == [{**ON, "CSIMigrationRBD": True}] * 3
 
 
 def test_a_contradiction_is_taken_as_components_take_it(world: World) -> None:

@@ -75,8 +75,6 @@ class Controls:
             flags = _with_flags(_without_flags(told.flags, removes), adds)
             return replace(told.with_gates(merged), flags=flags)
 
-        for replica in replicas.all:
-            change(replica.wanted)  # refused for one, it is done to none
         replicas.roll(change)
         return self.component(name)
 

@@ -114,10 +114,12 @@ class Replicas:
     def roll(self, change: Callable[[Told], Told]) -> None:
         """Have replicas told something else, one after the other, but for those that are already.
 
-        What is changed meanwhile counts as well: it is what they are told in the end.
+        What is changed meanwhile counts as well: it is what they are told in the end. A change that
+        fails for one is made to none.
         """
-        for replica in self.all:
-            replica.wanted = change(replica.wanted)
+        changed = [change(it.wanted) for it in self.all]
+        for replica, wanted in zip(self.all, changed, strict=True):
+            replica.wanted = wanted
         self._go_on()
 
     def _go_on(self) -> None:
