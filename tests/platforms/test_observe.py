@@ -146,8 +146,8 @@ INSTRUCTIONS = [
         Place(component="kube-apiserver"),
         Wanted({}, add_flags={"enable-admission-plugins": "PersistentVolumeLabel"}),
         (
-            "For every replica of kube-apiserver, one after the other: add PersistentVolumeLabel to "
-            "--enable-admission-plugins, and have it started anew."
+            "For every replica of kube-apiserver, one after the other: add PersistentVolumeLabel "
+            "to --enable-admission-plugins, and have it started anew."
         ),
     ),
 ]

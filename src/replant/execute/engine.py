@@ -34,8 +34,8 @@ class Display(Protocol):
         """A step begins."""
         ...
 
-    def progress(self, progress: Progress, waits: Sequence[Wait], waited: float) -> None:
-        """How far it is, what it waits for, and for how long the first of these has lasted."""
+    def progress(self, progress: Progress, waits: Sequence[tuple[Wait, float]]) -> None:
+        """How far it is, what it waits for, and for how many seconds already."""
         ...
 
     def step_done(self, step: Step) -> None:
@@ -125,8 +125,8 @@ class Engine:
             return True
         started = await self._begin(step, decision, now)
         self._be_patient(decision.waits, now)
-        oldest = min((self._waiting[it.key] for it in decision.waits), default=now)
-        self._display.progress(decision.progress, decision.waits, now - oldest)
+        waits = [(it, now - self._waiting[it.key]) for it in decision.waits]
+        self._display.progress(decision.progress, waits)
         await self._renew(step, decision)
         if not started:
             seconds = max(0.05, min(decision.wake, self._next_retry(now), self._lease.due))

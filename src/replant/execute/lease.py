@@ -17,7 +17,7 @@ from msgspec.json import Decoder
 from replant.cluster.ports import LEASES, Reader, Writer
 from replant.errors import Conflict, Missing, Refused
 from replant.execute.insisting import Notice, insist
-from replant.execute.journal.configmaps import NAMESPACE
+from replant.execute.namespace import NAMESPACE, ensure_namespace
 from replant.execute.timing import Timing, read, written
 from replant.objects import Object
 
@@ -71,6 +71,7 @@ class Lease:
 
     async def acquire(self) -> None:
         """Take it; Refused while another is at work."""
+        await ensure_namespace(self._reader, self._writer, self._timing, self._notice)
         held = await self._look()
         if held is not None and held.holder and held.holder != self.holder:
             await self._see_dead(held)

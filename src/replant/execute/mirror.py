@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from typing import Any, Generic, TypeVar
 
 from msgspec import DecodeError, Struct, convert, field
 from msgspec.json import Decoder
@@ -16,6 +16,8 @@ from replant.execute.timing import Timing
 from replant.execute.world import DECODERS, WATCHED, Metadata, Node, Pod, Record, World
 from replant.objects import Object
 
+_Kind = TypeVar("_Kind")
+
 BOOKMARK, DELETED = "BOOKMARK", "DELETED"
 
 
@@ -23,8 +25,8 @@ class _ListMeta(Struct, rename="camel"):
     resource_version: str = ""
 
 
-class _Listed(Struct):
-    items: list[object]
+class _Page(Struct, Generic[_Kind]):
+    items: list[_Kind] | None = None
     metadata: _ListMeta = field(default_factory=_ListMeta)
 
 
@@ -32,14 +34,10 @@ class _Bookmark(Struct):
     metadata: Metadata
 
 
-def _page_decoder(record: type[Record]) -> Decoder[_Listed]:
-    class Page(_Listed):
-        items: list[record]  # type: ignore[valid-type]
-
-    return Decoder(Page)
-
-
-_PAGES = {resource: _page_decoder(record) for resource, record in WATCHED.items()}
+_PAGES: dict[Resource, Decoder[Any]] = {
+    resource: Decoder(_Page[record])  # type: ignore[valid-type]
+    for resource, record in WATCHED.items()
+}
 _BOOKMARK = Decoder(_Bookmark)
 
 
@@ -149,13 +147,9 @@ class Mirror:
             if page.first:
                 records = []
             listed = _PAGES[resource].decode(page.body)
-            records += _records(listed.items)
+            records += listed.items or ()
             version = listed.metadata.resource_version
         return records, version
-
-
-def _records(items: Iterable[object]) -> list[Record]:
-    return [it for it in items if isinstance(it, Record)]
 
 
 def _decode(resource: Resource, body: bytes) -> Record:

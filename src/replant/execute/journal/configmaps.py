@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
-from replant.cluster.ports import CONFIG_MAPS, NAMESPACES, Reader, Selected, Writer
-from replant.errors import Conflict, Final, Forbidden, Missing, Refused, Uncertain
-from replant.execute.census import Census
+from replant.cluster.ports import CONFIG_MAPS, Reader, Selected, Writer
+from replant.errors import Conflict, Final, Refused, Uncertain
+from replant.execute.census_model import Census
 from replant.execute.insisting import Notice, insist
 from replant.execute.journal.model import Entry, Header, Mark, Run, State, Summary
+from replant.execute.namespace import NAMESPACE
 from replant.execute.timing import Timing, written
 from replant.objects import Object
 from replant.plan.model import Plan
 
-NAMESPACE = "replant-system"
 RUN, PART = "replant.dev/run", "replant.dev/journal"
 _HEAD, _DOCUMENT, _LOG = "head", "document", "log"
 
@@ -61,7 +61,6 @@ class ConfigMapJournals:
 
     async def begin(self, run: Run) -> ConfigMapJournal:
         """Write the documents, then the head: a run without a head was never begun."""
-        await self._ensure_namespace()
         document = gzip.compress(msgspec.json.encode(_Document(run.plan, run.before)), mtime=0)
         parts = [
             document[start : start + DOCUMENT_BYTES]
@@ -169,21 +168,6 @@ class ConfigMapJournals:
 
     async def _create(self, config_map: Object) -> None:
         await self.create_or_find({**config_map, "immutable": "binaryData" in config_map})
-
-    async def _ensure_namespace(self) -> None:
-        async def ask() -> None:
-            try:
-                await self._reader.get(NAMESPACES, NAMESPACE)
-            except (Missing, Forbidden):
-                namespace = {"apiVersion": "v1", "kind": "Namespace"}
-                try:
-                    await self._writer.create(
-                        NAMESPACES, {**namespace, "metadata": {"name": NAMESPACE}}
-                    )
-                except Conflict:
-                    return
-
-        await insist(ask, self._timing, self._notice)
 
     async def _list(self, labels: str) -> list[Object]:
         found: list[Any] = []

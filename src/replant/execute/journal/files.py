@@ -11,7 +11,7 @@ from typing import IO
 import msgspec
 
 from replant.errors import InputError, Refused
-from replant.execute.census import Census
+from replant.execute.census_model import Census
 from replant.execute.journal.model import Entry, Header, Run, Summary
 from replant.plan.model import Plan
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from replant.execute.census import Census
+from replant.execute.census_model import Census
 from replant.plan.model import Plan
 
 

@@ -1,0 +1,300 @@
+"""Carries ``replant apply`` out: checks, asks, shows how it goes, and tells how it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from replant.cli.display import display_of
+from replant.cli.reporting import FAILED, Report
+from replant.errors import Halted, Refused, printable
+from replant.execute.draining import DrainRules
+from replant.execute.engine import Display
+from replant.execute.journal import Journals, Run, State
+from replant.execute.rolling import Patience
+from replant.execute.run import Applying, How, Result, chosen
+from replant.execute.timing import RealTiming, Timing
+from replant.plan.model import Goal, Plan, RollNodes
+
+if TYPE_CHECKING:
+    from replant.cluster.live import LiveReader
+    from replant.execute.actuators import Actuator
+
+BLOCKERS = 3
+RESUMABLE = 4
+
+KEPT = (
+    "actuator", "hook", "agent_image", "parallel", "delete_naked_pods", "delete_emptydir_data",
+    "drain_timeout", "timeout",
+)  # fmt: skip
+"""Options that a run keeps, so that it goes on in the way in which it was begun."""
+
+
+def apply(**given: Any) -> int:
+    """One run of the command; the exit code says how it ended."""
+    if given["path"]:
+        plan = _read_plan(given)
+        if blocked := _blockers(plan, given):
+            for blocker in blocked:
+                click.echo(f"blocker: {printable(blocker)}", err=True)
+            return BLOCKERS
+        run = None
+    else:
+        run = asyncio.run(_find_run(given))
+        if run.state is not State.UNFINISHED and not given["undo"]:
+            raise Refused(f"The run {run.header.id} is {run.state}: there is nothing left to do.")
+        plan = run.plan
+        _go_on_as_begun(given, run)
+    _choose_actuator(given, plan)
+    _choose_parallel(given, plan)
+    if not plan.steps:
+        click.echo("The plan has no steps: there is nothing to do.", err=True)
+        return 0
+    if not given["yes"] and not _agreed(plan, run, given):
+        click.echo("nothing was done", err=True)
+        return FAILED
+    try:
+        result = asyncio.run(_carry_out(plan, run, given))
+    except Halted as error:
+        click.echo(f"stopped: {printable(str(error))}", err=True)
+        click.echo(
+            "Go on with: replant apply --resume. Go back with: replant apply --undo.", err=True
+        )
+        return RESUMABLE
+    _tell(result, given)
+    return 0
+
+
+# Before anything is done
+
+
+def _read_plan(given: dict[str, Any]) -> Plan:
+    from replant.cli.documents import Document
+
+    plan = Document.read(given["path"], given["max_size"]).plan()
+    if plan.goal is Goal.UNDO:
+        raise Refused(
+            "A plan that undoes another belongs to the run of that one: take the run back with "
+            "replant apply --undo."
+        )
+    return plan
+
+
+def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
+    """What keeps a plan from being carried out on the cluster as it is now."""
+    from replant.cli.bulk import collector_off
+    from replant.cli.scanning import Scanning
+    from replant.plan.courses import proved
+    from replant.plan.make import refuse_other
+    from replant.plan.model import Weight
+    from replant.plan.preflight import preflight
+    from replant.plan.situation import situation
+
+    report = Report(verbose=False)
+    with collector_off():
+        reading = Scanning(report, kubeconfig=given["kubeconfig"], context=given["context"])
+        inventory = reading.inventory()
+        if report.failed:
+            raise Refused("Nothing is done to a cluster that could be read only in part.")
+        refuse_other(plan, inventory)
+        known = {gate: on for gate, on in plan.control_plane.gates.items() if on is not None}
+        hidden = known if not plan.control_plane.replicas else None
+        checks = preflight(plan.goal, situation(inventory, plan.plugins, hidden))
+    found = [f"{it.message} {it.fix}".strip() for it in checks if it.result is Weight.BLOCKER]
+    proof = proved(plan)
+    if not proof.safe:
+        found.append(f"The plan is not safe: {proof.bad_state}; replant verify tells how.")
+    return found
+
+
+async def _find_run(given: dict[str, Any]) -> Run:
+    report = Report(verbose=True)
+    async with _connected(given, report) as reader:
+        journals = _journals(given, reader, RealTiming(), report.note)
+        summary = await chosen(journals, given["run_id"])
+        return await journals.read(summary.id)
+
+
+def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
+    """Take the options of a run from its journal, unless they are given anew."""
+    source = click.get_current_context().get_parameter_source
+    for name in KEPT:
+        explicit = source(name) is click.core.ParameterSource.COMMANDLINE
+        if not explicit and name in run.header.options:
+            given[name] = run.header.options[name]
+
+
+def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:
+    from replant.cli.apply import ACTUATORS
+
+    if given["actuator"] is None:
+        given["actuator"] = "hooks" if given["hook"] else plan.platform
+    if given["actuator"] not in ACTUATORS:
+        raise Refused(
+            f"Nothing says how gates are switched on the platform {plan.platform}: name a way with "
+            f"--actuator ({', '.join(ACTUATORS)}). docs/actuators.md explains each."
+        )
+    if given["actuator"] == "hooks" and not given["hook"]:
+        raise Refused("--actuator hooks needs the command that switches gates: --hook COMMAND.")
+    if given["actuator"] == "kubeadm" and not given["agent_image"]:
+        raise Refused("--actuator kubeadm needs an image for its pods: --agent-image IMAGE.")
+
+
+def _choose_parallel(given: dict[str, Any], plan: Plan) -> None:
+    most = min((it.max_unavailable for it in plan.steps if isinstance(it, RollNodes)), default=0)
+    if most and (given["parallel"] or 0) > most:
+        raise Refused(
+            f"The plan allows {most} node(s) at a time, and its proof counts with that: make one "
+            f"with --max-unavailable {given['parallel']}."
+        )
+
+
+def _agreed(plan: Plan, run: Run | None, given: dict[str, Any]) -> bool:
+    what = f"{plan.goal} {', '.join(plan.plugins)}"
+    if run is not None:
+        verb = "Take back" if given["undo"] else "Go on with"
+        click.echo(
+            f"{verb} the run {run.header.id} ({what}), begun {run.header.started}.", err=True
+        )
+    else:
+        for number, step in enumerate(plan.steps, 1):
+            click.echo(f"{number}. {step.title}", err=True)
+    if not sys.stdin.isatty():
+        raise Refused("Nobody is there to agree: say --yes.")
+    return click.confirm(f"{what}: go ahead?", err=True)
+
+
+# The run
+
+
+@asynccontextmanager
+async def _connected(
+    given: dict[str, Any], display: Report | Display, tries: int = 0
+) -> AsyncIterator[LiveReader]:
+    from replant.cluster.live import TRIES, connect
+
+    connecting = connect(
+        given["kubeconfig"], given["context"], tries=tries or TRIES, notice=display.note
+    )
+    async with connecting as reader:
+        yield reader
+
+
+async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Result:
+    from replant.cluster.live import PATIENT
+    from replant.cluster.writing import LiveWriter
+
+    with display_of() as display:
+        async with _connected(given, display, PATIENT) as reader:
+            timing = await _timing(given, reader)
+            actuator = _actuator(given, reader, display)
+            applying = Applying(
+                reader=reader,
+                writer=LiveWriter(reader),
+                actuator=actuator,
+                journals=_journals(given, reader, timing, display.note),
+                timing=timing,
+                display=display,
+                how=_how(given),
+            )
+            try:
+                with _interruptible(applying, display):
+                    if run is None:
+                        return await applying.begin(plan, {name: given[name] for name in KEPT})
+                    if given["undo"]:
+                        return await applying.undo(run.header.id)
+                    return await applying.resume(run.header.id)
+            finally:
+                await actuator.aclose()
+
+
+def _how(given: dict[str, Any]) -> How:
+    patience = Patience(
+        drain=given["drain_timeout"],
+        detach=given["timeout"],
+        switch=given["timeout"],
+        pods=given["timeout"],
+    )
+    rules = DrainRules(
+        naked_pods=given["delete_naked_pods"], empty_dir_data=given["delete_emptydir_data"]
+    )
+    return How(rules, patience, given["parallel"] or 0)
+
+
+async def _timing(given: dict[str, Any], reader: LiveReader) -> Timing:
+    if given["actuator"] != "sandbox":
+        return RealTiming()
+    from replant.platforms.sandbox import timing_of
+
+    return await timing_of(reader.connection)
+
+
+def _actuator(given: dict[str, Any], reader: LiveReader, display: Display) -> Actuator:
+    match given["actuator"]:
+        case "sandbox":
+            from replant.platforms.sandbox import SandboxActuator
+
+            return SandboxActuator(reader.connection)
+        case "hooks":
+            from replant.platforms.hooks import Hooks
+
+            return Hooks(given["hook"])
+    from replant.platforms.observe import Observe
+
+    return Observe(reader, display.note)
+
+
+def _journals(given: dict[str, Any], reader: LiveReader, timing: Timing, notice: Any) -> Journals:
+    if given["journal"] != "cluster":
+        from replant.execute.journal.files import FileJournals
+
+        return FileJournals(Path(given["journal"]).expanduser())
+    from replant.cluster.writing import LiveWriter
+    from replant.execute.journal.configmaps import ConfigMapJournals
+
+    return ConfigMapJournals(reader, LiveWriter(reader), timing, notice)
+
+
+class _interruptible:  # noqa: N801 - used as a function
+    """The first Ctrl-C ends a run where it can be resumed; the second does not wait for that."""
+
+    def __init__(self, applying: Applying, display: Display) -> None:
+        self._applying = applying
+        self._display = display
+        self._asked = False
+        self._loop = asyncio.get_running_loop()
+        self._task = asyncio.current_task()
+
+    def __enter__(self) -> None:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            self._loop.add_signal_handler(name, self._interrupt)
+
+    def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            self._loop.remove_signal_handler(name)
+        if kind is asyncio.CancelledError and self._asked:
+            raise Halted("It was interrupted, and has not waited for what was under way.")
+
+    def _interrupt(self) -> None:
+        if self._asked and self._task is not None:
+            self._task.cancel()
+            return
+        self._asked = True
+        self._display.note("stopping as soon as what is under way has ended; Ctrl-C again: at once")
+        self._applying.stop("It was interrupted.")
+
+
+def _tell(result: Result, given: dict[str, Any]) -> None:
+    from replant.report import runs
+
+    if given["output"] == "json":
+        click.echo(runs.json_text(result))
+    else:
+        click.echo(runs.text(result))

@@ -1,0 +1,138 @@
+"""How a run goes, for whoever looks: bars on a terminal, lines with the time of day elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from replant.errors import printable
+from replant.execute.acts import Progress, Wait
+from replant.execute.engine import Display
+from replant.plan.model import Step
+
+REPEAT = 60.0
+"""So many seconds after a line about a wait there is another."""
+WORTH_A_LINE = 20.0
+"""A wait that is shorter is not spoken of: every drain has some."""
+
+
+@contextmanager
+def display_of() -> Iterator[Display]:
+    """The display for what standard error is."""
+    if not sys.stderr.isatty():
+        yield Lines()
+        return
+    with bars() as display:
+        yield display
+
+
+class Lines:
+    """Plain lines, each with the time of day; a wait is repeated every minute."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+        self._said: dict[str, float] = {}
+        """By wait: how long it had lasted when it was last spoken of."""
+
+    def step(self, step: Step, number: int, total: int) -> None:
+        """A step begins."""
+        self._say(f"step {number} of {total}, {step.id}: {step.title}")
+
+    def progress(self, progress: Progress, waits: Sequence[tuple[Wait, float]]) -> None:
+        """Say what is new, and what has been waited for longer than things commonly take."""
+        shown = f"{progress.done} of {progress.total} {progress.what}"
+        if progress.under_way:
+            shown += f"; under way: {', '.join(progress.under_way)}"
+        if progress.total and shown != self._shown:
+            self._shown = shown
+            self._say(shown)
+        for wait, seconds in waits:
+            if seconds < WORTH_A_LINE:
+                self._said.pop(wait.key, None)
+            elif seconds - self._said.get(wait.key, -REPEAT) >= REPEAT:
+                self._said[wait.key] = seconds
+                self._say(f"waiting for {wait.what}, for {seconds:.0f} s now")
+
+    def step_done(self, step: Step) -> None:
+        """A step is done."""
+        self._say(f"{step.id} is done")
+
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+        self._say(text)
+
+    def _say(self, text: str) -> None:
+        click.echo(f"{time.strftime('%H:%M:%S')} {printable(text)}", err=True)
+
+
+@contextmanager
+def bars() -> Iterator[Display]:
+    """A bar for each step, with what it waits for below."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[what]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("[dim]{task.fields[waits]}"),
+    )
+    with Bars(*columns, console=Console(stderr=True)) as shown:
+        yield Steps(shown)
+
+
+class Steps:
+    """Bars of rich, which redraws them by itself."""
+
+    def __init__(self, bars_: Any) -> None:
+        self._bars = bars_
+        self._task: Any = None
+
+    def step(self, step: Step, number: int, total: int) -> None:
+        """A new bar."""
+        name = f"{number}/{total} {step.id}"
+        self._task = self._bars.add_task(_plain(name), total=None, what="", waits="")
+
+    def progress(self, progress: Progress, waits: Sequence[tuple[Wait, float]]) -> None:
+        """How far it is, and what it has waited for longest."""
+        longest, seconds = max(waits, key=lambda it: it[1], default=(None, 0.0))
+        first = longest.what if longest else ""
+        more = f" (+{len(waits) - 1})" if len(waits) > 1 else ""
+        since = f", {seconds:.0f} s" if seconds >= WORTH_A_LINE else ""
+        self._bars.update(
+            self._task,
+            completed=progress.done,
+            total=progress.total or None,
+            what=progress.what,
+            waits=_plain(f"{first}{more}{since}"),
+        )
+
+    def step_done(self, step: Step) -> None:  # noqa: ARG002
+        """The bar is full."""
+        total = self._bars.tasks[-1].total or 1
+        self._bars.update(self._task, completed=total, total=total, waits="")
+
+    def note(self, text: str) -> None:
+        """A line above the bars."""
+        self._bars.console.print(_plain(text))
+
+
+def _plain(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(printable(text))

@@ -1,0 +1,281 @@
+"""The life of a run: begun, stopped, resumed, undone, verified."""
+
+from __future__ import annotations
+
+import getpass
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from replant.cluster.ports import Reader, Writer
+from replant.errors import Final, Halted, Refused, ReplantError
+from replant.execute.actuators import Actuator
+from replant.execute.census import take_census
+from replant.execute.draining import DrainRules, drain
+from replant.execute.engine import Counts, Display, Engine
+from replant.execute.hands import Hands
+from replant.execute.insisting import insist
+from replant.execute.journal import Entry, Header, Journal, Journals, Mark, Run, State, Summary
+from replant.execute.lease import Lease
+from replant.execute.mirror import Mirror
+from replant.execute.outages import Outage, Outages
+from replant.execute.rewriting import Annotating, Replacing
+from replant.execute.rolling import Patience, Rolling
+from replant.execute.stages import Stage
+from replant.execute.switching import Switching
+from replant.execute.targets import targets
+from replant.execute.timing import Timing, written
+from replant.execute.verification import Checked, Outcome, verify
+from replant.execute.world import World
+from replant.plan.model import (
+    AnnotateVolumes,
+    Plan,
+    ReplaceClasses,
+    RollNodes,
+    Step,
+    SwitchControlPlane,
+)
+from replant.plan.undo import undo_plan
+
+VERIFY_AGAIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What a person has chosen about a run."""
+
+    rules: DrainRules = field(default_factory=DrainRules)
+    patience: Patience = field(default_factory=Patience)
+    at_once: int = 0
+    """So many nodes at a time; by default as many as the plan allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a run has ended."""
+
+    run: str
+    state: State
+    seconds: float
+    """In this process."""
+    counts: Counts
+    outages: list[Outage]
+    checks: Sequence[Checked]
+
+
+class Applying:
+    """Runs of plans on one cluster."""
+
+    def __init__(
+        self,
+        *,
+        reader: Reader,
+        writer: Writer,
+        actuator: Actuator,
+        journals: Journals,
+        timing: Timing,
+        display: Display,
+        how: How,
+    ) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._journals = journals
+        self._timing = timing
+        self._display = display
+        self._how = how
+        self._world = World()
+        self._outages = Outages(timing.now)
+        self._world.listen(self._outages.saw)
+        self._mirror = Mirror(reader, self._world, timing, display.note)
+        self._hands = Hands(reader, writer, self._mirror, actuator)
+        self._lease = Lease(reader, writer, timing, display.note)
+        self._engine: Engine | None = None
+        self._stopping = ""
+
+    def stop(self, why: str) -> None:
+        """Have the run end where it can be resumed."""
+        self._stopping = why
+        if self._engine:
+            self._engine.stop(why)
+
+    async def begin(self, plan: Plan, options: dict[str, Any]) -> Result:
+        """Carry a plan out. Refused before anything is touched, Halted once something may be."""
+
+        async def work() -> Result:
+            self._refuse_undrainable(plan)
+            unfinished = [it for it in await self._journals.runs() if it.state is State.UNFINISHED]
+            if unfinished:
+                raise Refused(
+                    f"The run {unfinished[0].id} is unfinished. Go on with it (--resume), or take "
+                    "it back (--undo), before another is begun."
+                )
+            before = await insist(
+                lambda: take_census(self._reader), self._timing, self._display.note
+            )
+            header = Header(
+                id=self._new_id(plan),
+                goal=plan.goal,
+                plugins=plan.plugins,
+                started=self._at(),
+                by=f"{_user()}@{socket.gethostname()}",
+                options=options,
+            )
+            run = Run(header, plan, before)
+            journal = await self._journals.begin(run)
+            return await self._carry_out(run, journal, plan)
+
+        return await self._alone(work)
+
+    async def resume(self, run_id: str) -> Result:
+        """Go on with a run, in the direction that it had."""
+
+        async def work() -> Result:
+            run, journal = await self._journals.open(run_id)
+            return await self._go_on(run, journal)
+
+        return await self._alone(work)
+
+    async def undo(self, run_id: str) -> Result:
+        """Go back to where a run began, from wherever it is."""
+
+        async def work() -> Result:
+            run, journal = await self._journals.open(run_id)
+            if not run.undoing:
+                entry = Entry(at=self._at(), mark=Mark.UNDO)
+                await journal.write([entry])
+                run.entries.append(entry)
+            return await self._go_on(run, journal)
+
+        return await self._alone(work)
+
+    async def _go_on(self, run: Run, journal: Journal) -> Result:
+        plan = run.plan
+        if run.undoing:
+            last = run.last_begun
+            plan = undo_plan(plan, last) if last else replace(plan, steps=())
+        return await self._carry_out(run, journal, plan)
+
+    async def _alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Do something while nobody else does, with a World that is kept true."""
+        await self._lease.acquire()
+        try:
+            await self._mirror.start()
+            return await work()
+        finally:
+            await self._mirror.aclose()
+            with suppress(ReplantError):
+                await self._lease.release()
+
+    async def _carry_out(self, run: Run, journal: Journal, plan: Plan) -> Result:
+        started = self._timing.now()
+        self._engine = engine = Engine(
+            world=self._world,
+            mirror=self._mirror,
+            hands=self._hands,
+            journal=journal,
+            lease=self._lease,
+            timing=self._timing,
+            display=self._display,
+        )
+        if self._stopping:
+            engine.stop(self._stopping)
+        try:
+            for number, step in enumerate(plan.steps, 1):
+                stage = self._stage(step, plan, run.header.id)
+                await engine.carry_out(step, number, len(plan.steps), stage)
+            checks = await self._verified(plan, run)
+            state = State.UNDONE if run.undoing else State.DONE
+            await journal.write([Entry(at=self._at(), mark=Mark.END, why=state)])
+        except (Final, Halted) as error:
+            with suppress(ReplantError):
+                await journal.write([Entry(at=self._at(), mark=Mark.STOP, why=str(error))])
+            raise Halted(str(error)) from error
+        finally:
+            await journal.aclose()
+        seconds = self._timing.now() - started
+        return Result(run.header.id, state, seconds, engine.counts, self._outages.all(), checks)
+
+    def _stage(self, step: Step, plan: Plan, run_id: str) -> Stage:
+        how = self._how
+        match step:
+            case RollNodes():
+                return Rolling(
+                    step, plan, run_id, self._outages,
+                    rules=how.rules, patience=how.patience, at_once=how.at_once,
+                )  # fmt: skip
+            case SwitchControlPlane():
+                return Switching(step, how.patience)
+            case AnnotateVolumes():
+                return Annotating(step)
+            case ReplaceClasses():
+                return Replacing(step)
+
+    async def _verified(self, plan: Plan, run: Run) -> Sequence[Checked]:
+        """Look until all is well; Halted says what is not, and will not be by itself."""
+        until = self._timing.now() + self._how.patience.pods
+        while True:
+            now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
+            checks = verify(plan, run.before, now)
+            bad = [it for it in checks if it.outcome is not Outcome.PASSED]
+            if not bad:
+                return checks
+            wrong = any(it.outcome is Outcome.WRONG for it in bad)
+            if wrong or self._timing.now() > until or self._stopping:
+                found = " ".join(it.message for it in bad)
+                raise Halted(f"All steps are done, but not all is well. {found}")
+            await self._lease.renew({})
+            await self._timing.sleep(VERIFY_AGAIN)
+
+    def _refuse_undrainable(self, plan: Plan) -> None:
+        """Refused, before anything is touched, if a drain would have to drop something."""
+        refused = [
+            refusal
+            for step in plan.steps
+            if isinstance(step, RollNodes) and step.drain
+            for target in targets(step, plan)
+            for refusal in drain(self._world.pods_on(target.node), self._how.rules).refused
+        ]
+        if refused:
+            more = f"; and {len(refused) - 10} more" if len(refused) > 10 else ""
+            raise Refused(f"Nodes cannot be drained: {'; '.join(refused[:10])}{more}.")
+
+    def _new_id(self, plan: Plan) -> str:
+        moment = self._at()[:19].translate(str.maketrans("T", "-", "-:")).lower()
+        return f"{plan.goal}-{moment}-{secrets.token_hex(2)}"
+
+    def _at(self) -> str:
+        return written(self._timing.now())
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "somebody"
+
+
+async def chosen(journals: Journals, run_id: str) -> Summary:
+    """The run that is meant: the one that is named, or the only one that is unfinished."""
+    runs = await journals.runs()
+    if run_id:
+        named = [it for it in runs if it.id == run_id]
+        if not named:
+            raise Refused(f"There is no run {run_id}. {_listed(runs)}")
+        return named[0]
+    unfinished = [it for it in runs if it.state is State.UNFINISHED]
+    if len(unfinished) == 1:
+        return unfinished[0]
+    if not unfinished:
+        raise Refused(f"There is no unfinished run. {_listed(runs)}")
+    raise Refused(f"Several runs are unfinished: say which with --run. {_listed(unfinished)}")
+
+
+def _listed(runs: Sequence[Summary]) -> str:
+    if not runs:
+        return "The journal holds none."
+    return "There are: " + "; ".join(f"{it.id} ({it.state}, {it.started})" for it in runs) + "."

@@ -1,0 +1,112 @@
+"""Whole runs on the sandbox: enable, resume, undo, and what keeps a run from beginning."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replant.errors import Halted, Refused
+from replant.execute.journal import State
+from replant.execute.journal.files import FileJournals
+from replant.plan.model import Goal
+from tests.execute.living import Ground, ground, sandbox_of, small
+
+EBS = "kubernetes.io/aws-ebs"
+
+Story = Callable[[Ground], Awaitable[None]]
+
+
+def live(story: Story, folder: Path, **more: Any) -> None:
+    """Play a story on a small sandbox of its own; nothing may be yanked in it."""
+
+    async def played() -> None:
+        async with ground(kubeconfig) as it:
+            await story(it)
+            assert (await it.ask("/sandbox/writes"))["yanked"] == []
+
+    with sandbox_of(small(**more), folder) as kubeconfig:
+        asyncio.run(played())
+
+
+async def migrated(it: Ground) -> list[bool]:
+    return [(await it.gates(f"workers-{number}"))["CSIMigrationAWS"] for number in range(4)]
+
+
+def test_a_plan_is_carried_out_and_verified(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        result = await it.applying().begin(await it.plan(Goal.ENABLE, EBS), {})
+        assert result.state is State.DONE
+        assert {check.outcome for check in result.checks} == {"passed"}
+        assert await migrated(it) == [True] * 4
+        assert [run.state for run in await it.journals().runs()] == [State.DONE]
+        assert all(outage.longest < 60 for outage in result.outages)
+
+    live(story, tmp_path)
+
+
+def test_a_run_that_is_stopped_is_resumed_or_undone(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.ENABLE, EBS)
+        applying = it.applying()
+        it.shown.when("2 of 4 nodes", lambda: applying.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await applying.begin(plan, {})
+        assert sum(await migrated(it)) == 2
+        with pytest.raises(Refused, match="is unfinished"):
+            await it.applying().begin(plan, {})
+        (run,) = await it.journals().runs()
+        result = await it.applying().undo(run.id)
+        assert result.state is State.UNDONE
+        assert await migrated(it) == [False] * 4
+
+    live(story, tmp_path)
+
+
+def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        journals = FileJournals(tmp_path / "journal")
+        applying = it.applying(journals)
+        it.shown.when("1 of 4 nodes", lambda: applying.stop("enough"))
+        with pytest.raises(Halted):
+            await applying.begin(await it.plan(Goal.ENABLE, EBS), {})
+        (run,) = await journals.runs()
+        assert (await it.applying(journals).resume(run.id)).state is State.DONE
+        assert await migrated(it) == [True] * 4
+
+    live(story, tmp_path)
+
+
+def test_nothing_is_touched_where_a_drain_would_drop_something(tmp_path: Path) -> None:
+    naked = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "naked", "namespace": "default"},
+        "spec": {"nodeName": "workers-1", "containers": [{"name": "it", "image": "it"}]},
+    }
+
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.ENABLE, EBS)
+        with pytest.raises(Refused, match=r"default/naked on workers-1 has no controller"):
+            await it.applying().begin(plan, {})
+        assert await migrated(it) == [False] * 4
+        assert await it.journals().runs() == []
+
+    live(story, tmp_path, objects=[naked])
+
+
+def test_two_do_not_work_at_once(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.ENABLE, EBS)
+        first, second = it.applying(), it.applying()
+        at_work = asyncio.create_task(first.begin(plan, {}))
+        while "roll-nodes" not in it.shown.steps:
+            await asyncio.sleep(0.01)
+        with pytest.raises(Refused, match="is at work in this cluster"):
+            await second.begin(plan, {})
+        assert (await at_work).state is State.DONE
+
+    live(story, tmp_path)
