@@ -138,7 +138,7 @@ def small(nodes: int = 4, **more: Any) -> dict[str, Any]:
         "apiVersion": "replant.dev/v1alpha1",
         "kind": "Scenario",
         "kubernetesVersion": "1.24.17",
-        "controlPlane": {"replicas": 2, "gates": off},
+        "controlPlane": {"replicas": 2, "gates": off, "flags": {"cloud-provider": "aws"}},
         "drivers": ["ebs.csi.aws.com"],
         "pools": [
             {

@@ -45,7 +45,7 @@ class Lines:
 
     def progress(self, progress: Progress, waits: Sequence[tuple[Wait, float]]) -> None:
         """Say what is new, and what has been waited for longer than things commonly take."""
-        shown = f"{progress.done} of {progress.total} {progress.what}"
+        shown = progress.told
         if progress.under_way:
             shown += f"; under way: {', '.join(progress.under_way)}"
         if progress.total and shown != self._shown:
@@ -76,7 +76,6 @@ def bars() -> Iterator[Display]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
-        MofNCompleteColumn,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
@@ -86,7 +85,6 @@ def bars() -> Iterator[Display]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
         TextColumn("{task.fields[what]}"),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
@@ -118,7 +116,7 @@ class Steps:
             self._task,
             completed=progress.done,
             total=progress.total or None,
-            what=progress.what,
+            what=progress.told,
             waits=_plain(f"{first}{more}{since}"),
         )
 

@@ -198,6 +198,15 @@ class Progress:
     total: int
     what: str
     under_way: tuple[str, ...] = ()
+    volumes: tuple[int, int] = (0, 0)
+    """Of the volumes that were attached when it began, those on nodes that are done; and all."""
+
+    @property
+    def told(self) -> str:
+        """As a person reads it."""
+        volumes = "{:,} of {:,} volumes".format(*self.volumes)
+        counted = f", {volumes}" if self.volumes[1] else ""
+        return f"{self.done:,} of {self.total:,} {self.what}{counted}"
 
 
 @dataclass(slots=True)

@@ -207,8 +207,9 @@ class Engine:
         if self._lease.due > 0:
             return
         waits = "\n".join(it.what for it in decision.waits[:20])
-        progress = f"{decision.progress.done}/{decision.progress.total} {decision.progress.what}"
-        await self._lease.renew({STATUS: f"{step.id}: {progress}", f"{STATUS}-waits": waits})
+        await self._lease.renew(
+            {STATUS: f"{step.id}: {decision.progress.told}", f"{STATUS}-waits": waits}
+        )
 
     async def _end_acts(self) -> None:
         """Let what is under way come to its end, so that nothing is done behind our back."""

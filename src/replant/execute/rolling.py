@@ -102,6 +102,9 @@ class Rolling:
         self._recovering: set[str] = set()
         """Nodes that are done, while pods that had to leave them do not serve again."""
         self._done = 0
+        self._attached: dict[str, int] = {}
+        """How many volumes each node had when the step began."""
+        self._all_volumes = self._moved = 0
 
     def decide(self, world: World, now: float) -> Decision:
         """What to do for the nodes under way, and whether another may begin."""
@@ -110,6 +113,9 @@ class Rolling:
             # Those first that were begun already: until they are done they take no pods.
             ordered = sorted(self._targets, key=lambda it: not self._is_ours(world.node(it)))
             self._queue = deque(ordered)
+            nodes = (it for it in map(world.node, ordered) if it is not None)
+            self._attached = {it.metadata.name: len(self._volumes.on(it)) for it in nodes}
+            self._all_volumes = sum(self._attached.values())
         for name in list(self._under_way):
             self._go_on(name, world, now, decision)
         displaced = self._displaced()
@@ -120,7 +126,11 @@ class Rolling:
         decision.waits += displaced
         decision.done = not self._queue and not self._under_way
         decision.progress = Progress(
-            self._done, len(self._targets), "nodes", tuple(self._under_way)
+            self._done,
+            len(self._targets),
+            "nodes",
+            tuple(self._under_way),
+            (self._moved, self._all_volumes),
         )
         return decision
 
@@ -364,6 +374,7 @@ class Rolling:
         if standing.switched is not None:
             self._recovering.add(name)
         self._done += 1
+        self._moved += self._attached.get(name, 0)
 
 
 def _observe(target: Target) -> ObservePlace:
