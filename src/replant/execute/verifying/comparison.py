@@ -12,7 +12,7 @@ from replant.execute.census_model import Census, Disk, Joined, Node, Trouble
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
 from replant.plan.model import GivenGates, Plan, RollNodes, SwitchControlPlane
-from replant.routing import AttachController, NodeView, Process, Side, VolumeView, attach
+from replant.routing import AttachController, NodeView, Process, Route, Side, VolumeView, attach
 from replant.translate import driver_of
 
 
@@ -99,15 +99,11 @@ class Comparison:
         """Whether disks of a plugin are the plan's, and are attached at all."""
         return plugin in self.plan.plugins and view_of(plugin).attachable
 
-    def attached_by(self, disk: Disk, node: Node) -> Side:
+    def attaching(self, disk: Disk, node: Node) -> Route:
         """Who is asked to attach a disk to a node, as that node is now."""
         view = NodeView(node.csi_node, frozenset(node.migrated), frozenset(node.drivers))
-        return _attached_by(
-            view_of(disk.plugin, native=disk.native),
-            self.controller,
-            view,
-            self.plan.attach_controller,
-        )
+        volume = view_of(disk.plugin, native=disk.native)
+        return _attaching(volume, self.controller, view, self.plan.attach_controller)
 
     @cached_property
     def disks(self) -> dict[str, Disk]:
@@ -172,7 +168,7 @@ def _changed(process: Process, gates: GivenGates) -> Process:
 
 
 @lru_cache(maxsize=4096)
-def _attached_by(
+def _attaching(
     volume: VolumeView, controller: Process, node: NodeView, adc: AttachController
-) -> Side:
-    return attach(volume, controller, node, adc).served_by
+) -> Route:
+    return attach(volume, controller, node, adc)

@@ -11,7 +11,7 @@ from replant.execute.verifying.comparison import (
     view_of,
 )
 from replant.routing import Side, detach
-from replant.routing.names import named
+from replant.routing.names import csi_name, named
 from replant.translate import driver_of
 
 
@@ -53,7 +53,8 @@ def attached(it: Comparison) -> Problems:
 
 def _where_its_pod_is(it: Comparison, disk: Disk, pod: Pod, node: Node) -> Problems:
     title = it.title(disk.csi)
-    side = it.attached_by(disk, node)
+    route = it.attaching(disk, node)
+    side = route.served_by
     expected = disk.csi if side is Side.CSI else disk.in_tree
     names = {disk.csi, disk.in_tree} & set(node.attached)
     if len(names) > 1:
@@ -67,12 +68,11 @@ def _where_its_pod_is(it: Comparison, disk: Disk, pod: Pod, node: Node) -> Probl
     elif side is Side.NOBODY:
         yield Problem(
             title,
-            f"{title} of pod {pod.key} can be attached to {node.name} by nobody: "
-            f"{'its driver is not there' if node.migrated else 'its plugin is not there'}. "
+            f"{title} of pod {pod.key} can be attached to {node.name} by nobody: {route.reason} "
             + it.node_logs(node.name, disk.plugin),
         )
     elif expected not in names:
-        by = f"{driver_of(disk.plugin)}" if side is Side.CSI else disk.plugin
+        by = driver_of(disk.plugin) if side is Side.CSI else disk.plugin
         instead = ", but by the other side" if names else ""
         yield Problem(
             title,
@@ -107,15 +107,12 @@ def _where_no_pod_is(it: Comparison, place: Place) -> Problems:
     attachment = it.now.held.get(place)
     side, plugin = named(name)
     if attachment:
-        side, plugin = Side.CSI, named(f"kubernetes.io/csi/{attachment.attacher}^").plugin
+        side, plugin = Side.CSI, named(csi_name(attachment.attacher, "")).plugin
     if not it.concerns(plugin):
         return
-    title = it.title(name)
-    doing = _doing(attachment)
-    yield Problem(
-        title, f"{title} is still attached to {node}, where no pod has it{doing}. "
-        + it.attach_logs(side, plugin),
-    )  # fmt: skip
+    title, doing = it.title(name), _doing(attachment)
+    message = f"{title} is still attached to {node}, where no pod has it{doing}."
+    yield Problem(title, f"{message} {it.attach_logs(side, plugin)}")
 
 
 def _doing(attachment: Attachment | None) -> str:
@@ -143,7 +140,11 @@ def stranded(it: Comparison) -> Problems:
 def _by_the_other_side(it: Comparison, node: Node, name: str) -> Problems:
     side, plugin = named(name)
     disk = it.disks.get(name)
-    if not it.concerns(plugin) or disk is None or it.attached_by(disk, node) in (side, Side.NOBODY):
+    if (
+        not it.concerns(plugin)
+        or disk is None
+        or it.attaching(disk, node).served_by in (side, Side.NOBODY)
+    ):
         return
     title = it.title(name)
     who, other = (

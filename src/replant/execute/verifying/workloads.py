@@ -119,9 +119,9 @@ def mounts(it: Comparison) -> Problems:
     for trouble in it.now.census.troubles:
         told[trouble.pod].append(trouble)
     for key, troubles in told.items():
-        pod = it.now.pods[key]
-        plugin = _plugin(it, pod)
-        if pod.ready or not plugin or key in in_trouble:
+        pod = it.now.pods.get(key)
+        plugin = _plugin(it, pod) if pod else ""
+        if pod is None or pod.ready or not plugin or key in in_trouble:
             continue
         count = sum(trouble.count for trouble in troubles)
         if count > known[troubles[-1].uid]:
