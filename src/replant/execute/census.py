@@ -223,17 +223,18 @@ class _Taker:
         )
 
     def _volume(self, record: parts.PersistentVolume) -> None:
-        annotations = record.metadata.annotations or {}
-        name = record.metadata.name
+        metadata, annotations = record.metadata, record.metadata.annotations or {}
+        # Labels say in which zone a disk is, and that is part of some drivers' names for it.
+        named = {"name": metadata.name, "labels": metadata.labels or {}, "annotations": annotations}
         self.volumes.append(
             Volume(
-                name,
+                metadata.name,
                 volume_digest(record.spec),
                 record.status.phase if record.status else "",
                 provisioned_by=annotations.get(PROVISIONED_BY),
                 migrated_to=annotations.get(MIGRATED_TO),
                 annotations={key: annotations[key] for key in _WRITTEN if key in annotations},
-                disk=_disk({"metadata": {"name": name}, "spec": record.spec}),
+                disk=_disk({"metadata": named, "spec": record.spec}),
             )
         )
 

@@ -15,6 +15,7 @@ class Metadata(Struct, gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
+    labels: records.Strings | None = None
     annotations: records.Strings | None = None
     deletionTimestamp: str | None = None  # noqa: N815 - the API's own name, as below
     ownerReferences: list[records.OwnerReference] | None = None  # noqa: N815
