@@ -29,11 +29,12 @@ def taken_over(resource: Resource, old: Object, new: Object, subresource: str) -
     before, said = old["metadata"], new["metadata"]
     if subresource == "status" and resource.custom:
         said = before | {"managedFields": said.get("managedFields")}
-    metadata = {name: value for name, value in said.items() if value not in (None, [], {})}
-    for name in _FIXED:
-        metadata.pop(name, None)
-        if name in before:
-            metadata[name] = before[name]
+    metadata = {
+        name: value
+        for name, value in said.items()
+        if name not in _FIXED and value not in (None, [], {})
+    }
+    metadata |= {name: before[name] for name in _FIXED if name in before}
     if "managedFields" not in said and "managedFields" in before:
         metadata["managedFields"] = before["managedFields"]
     taken = new
@@ -55,10 +56,11 @@ SERVER_SAYS = (
     "resourceVersion",
 )  # fmt: skip
 """What whoever creates an object may not say of it."""
-_FIXED = (
+_FIXED = dict.fromkeys((
     "name", "namespace", "uid", "creationTimestamp", "generation", "generateName",
     "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink",
-)  # fmt: skip
+))  # fmt: skip
+"""What nobody may change of it, in the order in which it is written."""
 
 
 def wanted(obj: Object) -> Object:

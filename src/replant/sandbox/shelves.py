@@ -160,10 +160,7 @@ def entry_of(resource: Resource, obj: Object, version: int) -> Entry:
     api_version = resource.api_version
     if resource.custom and resource.storage_version:
         api_version = f"{resource.group}/{resource.storage_version}"
-    # These two stand first, so that a list, which says them once, can leave them out.
-    ordered = {"kind": resource.kind, "apiVersion": api_version} | {
-        name: value for name, value in obj.items() if name not in {"kind", "apiVersion"}
-    }
+    own = {"kind": resource.kind, "apiVersion": api_version}
     return Entry(
         resource,
         metadata.get("namespace", ""),
@@ -172,11 +169,14 @@ def entry_of(resource: Resource, obj: Object, version: int) -> Entry:
         version,
         metadata.get("labels") or {},
         {name: _as_field(validation.at(obj, path)) for name, path in resource.fields.items()},
-        _encode(ordered),
+        # These two stand first, so that a list, which says them once, can leave them out.
+        _encode(own | obj | own),
     )
 
 
 def _as_field(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

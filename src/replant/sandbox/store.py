@@ -73,8 +73,8 @@ class Store:
         self._shelves: dict[str, Shelf] = {}
         self._listeners: list[Listener] = []
         self.version = 1
-        self._second = now().replace(microsecond=0)
-        self._second_written = _written(self._second)
+        self._moment = now()
+        self._moment_written = _written(self._moment)
 
     # Reading
 
@@ -272,11 +272,11 @@ class Store:
 
     def time(self) -> str:
         """Now, as objects say it."""
-        second = self.now().replace(microsecond=0)
-        if second != self._second:
-            # Much is written in a second, and most of the time it would take is this.
-            self._second, self._second_written = second, _written(second)
-        return self._second_written
+        moment = self.now()
+        if moment != self._moment:
+            # Much is written while a virtual clock stands still, and all of it says when.
+            self._moment, self._moment_written = moment, _written(moment)
+        return self._moment_written
 
     def _check_namespace(self, resource: Resource, metadata: Object) -> None:
         namespace = metadata["namespace"]

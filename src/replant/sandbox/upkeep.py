@@ -34,8 +34,9 @@ class Upkeep:
             store.create(NAMESPACES, {"metadata": {"name": name}})
 
     def _heard(self, event: Event) -> None:
-        resource = event.entry.resource
-        if resource not in (NAMESPACES, DEFINITIONS) and not event.entry.namespace:
+        entry = event.entry
+        leaves = event.type == DELETED and entry.namespace
+        if not leaves and entry.resource not in (NAMESPACES, DEFINITIONS):
             return
         self._todo.append(event)
         if self._busy:

@@ -46,17 +46,20 @@ _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _ANNOTATIONS_SIZE = 256 * 1024
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _ANY_NAME = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
+_MOST_NAMES = (_LONGEST_NAME, re.compile(_SUBDOMAIN), _SUBDOMAIN_RULE)
+_NAMES = {
+    "Namespace": (_LONGEST_LABEL, re.compile(_LABEL), _LABEL_RULE),
+    "Service": (_LONGEST_LABEL, re.compile(_SERVICE_LABEL), _SERVICE_RULE),
+}
 
 
 def metadata_causes(resource: Resource, metadata: Object) -> list[Cause]:
     """What is wrong with an object's metadata."""
-    return [
-        *_name(resource, metadata),
-        *_labels(metadata.get("labels") or {}),
-        *_annotations(metadata.get("annotations") or {}),
-        *_owners(metadata.get("ownerReferences") or ()),
-        *_finalizers(metadata.get("finalizers") or ()),
-    ]
+    causes = [*_name(resource, metadata)]
+    for part, check in _METADATA.items():
+        if said := metadata.get(part):
+            causes += check(said)
+    return causes
 
 
 def _name(resource: Resource, metadata: Object) -> Iterator[Cause]:
@@ -69,14 +72,10 @@ def _name(resource: Resource, metadata: Object) -> Iterator[Cause]:
         if name in {".", ".."} or "/" in name or "%" in name:
             yield invalid_value(field, name, "may not contain '/' or '%'")
         return
-    longest, pattern, rule = _LONGEST_NAME, _SUBDOMAIN, _SUBDOMAIN_RULE
-    if resource.kind == "Namespace":
-        longest, pattern, rule = _LONGEST_LABEL, _LABEL, _LABEL_RULE
-    elif resource.kind == "Service":
-        longest, pattern, rule = _LONGEST_LABEL, _SERVICE_LABEL, _SERVICE_RULE
+    longest, pattern, rule = _NAMES.get(resource.kind, _MOST_NAMES)
     if len(name) > longest:
         yield invalid_value(field, name, f"must be no more than {longest} characters")
-    if not re.fullmatch(pattern, name):
+    if not pattern.fullmatch(name):
         yield invalid_value(field, name, rule)
 
 
@@ -145,6 +144,14 @@ def _finalizers(finalizers: Any) -> Iterator[Cause]:
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid_value(f"metadata.finalizers[{place}]", finalizer, why)
+
+
+_METADATA: dict[str, Callable[[Any], Iterator[Cause]]] = {
+    "labels": _labels,
+    "annotations": _annotations,
+    "ownerReferences": _owners,
+    "finalizers": _finalizers,
+}
 
 
 def content_causes(resource: Resource, obj: Object) -> list[Cause]:
