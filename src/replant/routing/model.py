@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 
@@ -68,9 +68,14 @@ class Process:
 
     version: Version
     gates: Gates
+    _hash: int = field(init=False, repr=False, compare=False)
+    """What is asked of a process is remembered by it, so it is looked up all the time."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.version, frozenset(self.gates.items()))))
 
     def __hash__(self) -> int:
-        return hash((self.version, frozenset(self.gates.items())))
+        return self._hash
 
     def migrates(self, plugin: str) -> bool:
         """Whether it redirects the plugin's volumes to CSI."""

@@ -398,11 +398,11 @@ class Kubelets(Controller):
         if not kubelet.csi_node:
             return
         found = self.store.find(CSI_NODES, kubelet.node)
-        if not effective(process.version, process.gates).get(BASE_GATE, True):
+        if not _has_base_gate(process):
             if found is None and not kubelet.drivers:
                 return
             only_drivers = True
-        listed = sorted(plugin for plugin in plugins() if process.migrates(plugin))
+        listed = _redirected(process)
         drivers = [
             {
                 "name": driver,
@@ -420,7 +420,7 @@ class Kubelets(Controller):
             annotations = obj["metadata"].setdefault("annotations", {})
             annotations.pop(parts.MIGRATED_PLUGINS, None)
             if listed:
-                annotations[parts.MIGRATED_PLUGINS] = ",".join(listed)
+                annotations[parts.MIGRATED_PLUGINS] = listed
 
         if found is None:
             csi_node: Object = {"metadata": {"name": kubelet.node}}
@@ -434,6 +434,20 @@ def _ends(event: Event) -> bool:
     entry = event.entry
     over = event.type == DELETED or entry.fields["status.phase"] in parts.OVER
     return over or b'"deletionTimestamp"' in entry.text
+
+
+# Thousands of kubelets have the same gates.
+
+
+@lru_cache(maxsize=1024)
+def _has_base_gate(process: Process) -> bool:
+    return effective(process.version, process.gates).get(BASE_GATE, True)
+
+
+@lru_cache(maxsize=1024)
+def _redirected(process: Process) -> str:
+    """The plugins that a kubelet redirects, as its CSINode lists them."""
+    return ",".join(sorted(plugin for plugin in plugins() if process.migrates(plugin)))
 
 
 @lru_cache(maxsize=4096)

@@ -106,32 +106,32 @@ class Workloads(Led):
         spec, name = obj["spec"], obj["metadata"]["name"]
         replicas = spec.get("replicas", 1)
         pods = {it.name: it for it in self._entries(obj)}
+        ready = {it.name for it in pods.values() if _is_ready(it)}
+        revision = _revision(obj)
         in_order = spec.get("podManagementPolicy") != "Parallel"
         for ordinal in range(replicas):
             pod = f"{name}-{ordinal}"
             if pod not in pods:
-                self._stateful_pod(obj, pod)
+                self._stateful_pod(obj, pod, revision)
             elif pods[pod].fields["status.phase"] in parts.OVER:
                 self.world.remove(PODS, key_of(pods[pod]), pods[pod].uid)
-            elif _is_ready(pods[pod]):
+            elif pod in ready:
                 continue
             if in_order:
                 break
         for pod, entry in pods.items():
             if int(pod.rpartition("-")[2]) >= replicas:
                 self.world.remove(PODS, key_of(entry), entry.uid)
-        revision = _revision(obj)
         more = {"currentRevision": revision, "updateRevision": revision, "collisionCount": 0}
-        counted = _counts(list(pods.values()))
-        updated = {"currentReplicas": counted["replicas"], "updatedReplicas": counted["replicas"]}
-        self._say(STATEFUL_SETS, obj, counted | updated | more)
+        updated = {"currentReplicas": len(pods), "updatedReplicas": len(pods)}
+        self._say(STATEFUL_SETS, obj, _counts(len(pods), len(ready)) | updated | more)
 
-    def _stateful_pod(self, obj: Object, name: str) -> None:
+    def _stateful_pod(self, obj: Object, name: str, revision: str) -> None:
         namespace = obj["metadata"]["namespace"]
         pod = _pod(STATEFUL_SETS, obj, name)
         labels = {
             "statefulset.kubernetes.io/pod-name": name,
-            "controller-revision-hash": _revision(obj),
+            "controller-revision-hash": revision,
         }
         pod["metadata"]["labels"] |= labels
         spec = pod["spec"]
@@ -211,7 +211,8 @@ class Workloads(Led):
         live.sort(key=lambda it: (_is_ready(it), it.version))
         for entry in live[: max(len(live) - wanted, 0)]:
             self.world.remove(PODS, key_of(entry), entry.uid)
-        self._say(REPLICA_SETS, obj, _counts(self._entries(obj)))
+        made = self._entries(obj)
+        self._say(REPLICA_SETS, obj, _counts(len(made), sum(map(_is_ready, made))))
 
     # DaemonSets
 
@@ -230,15 +231,15 @@ class Workloads(Led):
         for pod, entry in pods.items():
             if pod not in wanted or entry.fields["status.phase"] in parts.OVER:
                 self.world.remove(PODS, key_of(entry), entry.uid)
-        counted = _counts([it for it in self._entries(obj) if it.name in wanted])
-        ready = counted.get("readyReplicas", 0)
+        there = [it for it in self._entries(obj) if it.name in wanted]
+        ready = sum(map(_is_ready, there))
         status = {
-            "currentNumberScheduled": counted["replicas"],
+            "currentNumberScheduled": len(there),
             "desiredNumberScheduled": len(wanted),
             "numberMisscheduled": 0,
             "numberReady": ready,
             "numberAvailable": ready,
-            "updatedNumberScheduled": counted["replicas"],
+            "updatedNumberScheduled": len(there),
         }
         self._say(DAEMON_SETS, obj, status)
 
@@ -310,6 +311,5 @@ def _is_ready(entry: Entry) -> bool:
     return pod.status.ready and not pod.metadata.deletionTimestamp
 
 
-def _counts(pods: list[Entry]) -> Object:
-    ready = sum(map(_is_ready, pods))
-    return {"replicas": len(pods), "readyReplicas": ready, "availableReplicas": ready}
+def _counts(pods: int, ready: int) -> Object:
+    return {"replicas": pods, "readyReplicas": ready, "availableReplicas": ready}
