@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from replant.objects import Object
 
@@ -53,12 +54,12 @@ class Resource:
         """What one object is called."""
         return self.kind.lower()
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """As objects have it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
+    @cached_property
     def qualified(self) -> str:
         """The plural with its group: one name for all versions of it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
@@ -206,6 +207,7 @@ class Registry:
 
     def __init__(self, table: Iterable[Resource] = BUILT_IN) -> None:
         self._served: dict[tuple[str, str, str], Resource] = {}
+        self._kinds: dict[tuple[str, str], Resource] = {}
         self._defined: dict[str, list[Resource]] = {}
         for resource in table:
             self._serve(resource)
@@ -219,10 +221,7 @@ class Registry:
 
     def of_kind(self, api_version: str, kind: str) -> Resource | None:
         """The resource that objects of a kind belong to."""
-        served = self._served.values()
-        return next(
-            (it for it in served if it.api_version == api_version and it.kind == kind), None
-        )
+        return self._kinds.get((api_version, kind))
 
     def versions(self, group: str) -> list[str]:
         """The versions of a group, in the order in which they came."""
@@ -246,10 +245,19 @@ class Registry:
         gone = self._defined.pop(name, [])
         for resource in gone:
             del self._served[resource.group, resource.version, resource.plural]
+        if gone:
+            self._kinds.clear()
+            for resource in self:
+                self._note_kind(resource)
         return gone
 
     def _serve(self, resource: Resource) -> None:
         self._served[resource.group, resource.version, resource.plural] = resource
+        self._note_kind(resource)
+
+    def _note_kind(self, resource: Resource) -> None:
+        # Of two that call their objects alike, the one that came first is meant.
+        self._kinds.setdefault((resource.api_version, resource.kind), resource)
 
 
 def defined_resources(definition: Object) -> Iterator[Resource]:
