@@ -8,6 +8,7 @@ returns, and whoever has subscribed has been told.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,7 +71,7 @@ class Store:
         self.now = now
         self._new_uid = new_uid
         self._window = window
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
         self._listeners: list[Listener] = []
         self.version = 1
         self._moment = now()
@@ -87,7 +88,7 @@ class Store:
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Entry | None:
         """An object with its text, or None."""
-        there = self._shelf(resource).now.entries
+        there = self._shelves[resource.qualified].now.entries
         return there.get(f"{namespace}/{name}" if namespace else name)
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
@@ -104,7 +105,7 @@ class Store:
         self, resource: Resource, namespace: str = "", wanted: Wanted | None = None
     ) -> Entries:
         """The same as they are stored."""
-        view = self._shelf(resource).now
+        view = self._shelves[resource.qualified].now
         there = view.take(view.span(namespace, ""))
         return [it for it in there if wanted(it)] if wanted else there
 
@@ -118,7 +119,7 @@ class Store:
         at: int = 0,
     ) -> Page:
         """A part of a list, from ``start`` on, as everything was at version ``at``."""
-        shelf = self._shelf(resource)
+        shelf = self._shelves[resource.qualified]
         version = at if at > 0 else self.version
         view = shelf.as_of(at)
         span = view.span(namespace, start)
@@ -142,7 +143,7 @@ class Store:
 
     def events(self, resource: Resource, since: int) -> Events:
         """What has happened to a resource's objects since a version; ApiError if it is too old."""
-        shelf = self._shelf(resource)
+        shelf = self._shelves[resource.qualified]
         if since < shelf.forgotten:
             raise too_old(since, shelf.forgotten)
         if since > self.version:
@@ -264,12 +265,6 @@ class Store:
 
     # How
 
-    def _shelf(self, resource: Resource) -> Shelf:
-        shelf = self._shelves.get(resource.qualified)
-        if shelf is None:
-            shelf = self._shelves[resource.qualified] = Shelf()
-        return shelf
-
     def time(self) -> str:
         """Now, as objects say it."""
         moment = self.now()
@@ -335,7 +330,7 @@ class Store:
         self.version += 1
         metadata["resourceVersion"] = str(self.version)
         entry = entry_of(resource, obj, self.version)
-        shelf = self._shelf(resource)
+        shelf = self._shelves[resource.qualified]
         shelf.put(entry)
         self._tell(shelf, Event(MODIFIED_EVENT if old else ADDED, entry, old))
         return entry
@@ -346,7 +341,7 @@ class Store:
         self.version += 1
         last["metadata"]["resourceVersion"] = str(self.version)
         entry = entry_of(resource, last, self.version)
-        shelf = self._shelf(resource)
+        shelf = self._shelves[resource.qualified]
         shelf.remove(old.key)
         self._tell(shelf, Event(DELETED, entry, old))
         return entry

@@ -62,10 +62,10 @@ class GrowingClaims:
 
 def wants_more(claim: parts.Claim) -> bool:
     """Whether a bound claim asks for more than it has."""
-    wanted, there = claim.spec.storage, (claim.status.capacity or {}).get("storage", "0")
-    if claim.status.phase != "Bound" or wanted == there:
+    if claim.status.phase != "Bound":
         return False
-    return amount(wanted) > amount(there)
+    wanted, there = claim.spec.storage, (claim.status.capacity or {}).get("storage", "0")
+    return wanted != there and amount(wanted) > amount(there)
 
 
 def enlarge(
