@@ -50,7 +50,6 @@ bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.sandbox
-	$(BIN)/python -m benchmarks.large_sandbox
 
 lock: $(READY) ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

@@ -1,4 +1,8 @@
-"""A large sandbox: how long it takes to come up, and its lists against sending their bytes."""
+"""The largest scenario as it ships: what it takes to come up, and its lists against their bytes.
+
+All of coming up happens in one thread, so what counts is the processor's time, from the start of
+the process on: who else is busy on the machine does not.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +13,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
-from benchmarks import cluster
-from benchmarks.volumes import volume
+if TYPE_CHECKING:
+    from replant.sandbox.server import Sandbox
 
-NODES, VOLUMES, PODS = 5_000, 50_000, 20_000
+SCENARIO = "5000-nodes"
 PAGE = 500
 ROUNDS = 3
 LIMIT = 3.0
@@ -26,31 +30,33 @@ UP_SECONDS, UP_MIB = 30, 2048
 SERVER = """
 import resource, sys, time
 from contextlib import closing
-from benchmarks.sandbox import floor_app, objects
+from benchmarks.sandbox import SCENARIO, count, floor_app
+from replant.cli.sandbox import of_scenario
 from replant.sandbox.server import Sandbox, open_port, serving
 
-start = time.perf_counter()
-sandbox = Sandbox()
-sandbox.load(objects())
-seconds = time.perf_counter() - start
+sandbox = of_scenario(SCENARIO, max_size=1)
+seconds = time.process_time()
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+counted = count(sandbox)
 with closing(open_port(0)) as first, serving(sandbox, first) as address:
-    sandbox.api.app = lambda: floor_app(address)
-    with closing(open_port(0)) as second, serving(sandbox, second) as floor:
-        print(address, floor, seconds, peak, flush=True)
+    bare = Sandbox()
+    bare.api.app = lambda: floor_app(address)
+    with closing(open_port(0)) as second, serving(bare, second) as floor:
+        print(address, floor, seconds, peak, *counted, flush=True)
         sys.stdin.read()
 """
 
 
-def objects() -> Any:
-    """A cluster of many disks, each with its claim; some are in use."""
-    for serial in range(NODES):
-        yield {"apiVersion": "v1", "kind": "Node", **cluster.node(serial)}
-    for serial in range(VOLUMES):
-        yield volume(serial)
-        yield {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **cluster.claim(serial)}
-    for serial in range(PODS):
-        yield {"apiVersion": "v1", "kind": "Pod", **cluster.pod(serial)}
+def count(sandbox: Sandbox) -> tuple[int, int, int]:
+    """Its nodes, its volumes, and its pods that run on volumes."""
+    from replant.sandbox.resources import NODES, PERSISTENT_VOLUMES, PODS
+
+    pods = [it for it in sandbox.store.entries(PODS) if it.namespace != "kube-system"]
+    running = sum(it.fields["status.phase"] == "Running" for it in pods)
+    if running != len(pods):
+        raise SystemExit(f"only {running} of {len(pods)} pods run")
+    entries = sandbox.store.entries
+    return len(entries(NODES)), len(entries(PERSISTENT_VOLUMES)), running
 
 
 def floor_app(address: str) -> Any:
@@ -108,15 +114,18 @@ def main() -> None:
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         ) as process:
             assert process.stdout  # noqa: S101 (it is a pipe)
-            address, floor, seconds, peak = process.stdout.readline().split()
+            address, floor, seconds, peak, *counted = process.stdout.readline().split()
+            nodes, volumes, pods = map(int, counted)
+            print(f"sandbox, {SCENARIO}: {nodes:,} nodes, {volumes:,} volumes, {pods:,} pods run")
             compare(address, floor, float(seconds), float(peak))
             process.terminate()
 
 
 def compare(address: str, floor: str, seconds: float, peak: float) -> None:
-    size = f"{NODES:,} nodes, {VOLUMES:,} volumes and claims, {PODS:,} pods"
-    print(f"sandbox, {size}")
-    print(f"  up in {seconds:.1f} s (at most {UP_SECONDS}), {peak:,.0f} MiB (at most {UP_MIB:,})")
+    print(
+        f"  up in {seconds:.1f} s of the processor (at most {UP_SECONDS}), {peak:,.0f} MiB "
+        f"(at most {UP_MIB:,})"
+    )
     lists: list[float] = []
     bytes_only: list[float] = []
     amount = 0

@@ -82,7 +82,7 @@ def up(
     from replant.sandbox.server import Sandbox, open_port, serve, write_kubeconfig
 
     with open_port(port) as listening:
-        sandbox = _of_scenario(scenario, speed, max_size) if scenario else Sandbox()
+        sandbox = of_scenario(scenario, max_size, speed) if scenario else Sandbox()
         sandbox.load(_objects(paths, recursive=recursive, max_size=max_size))
         taken = listening.getsockname()[1]
         kubeconfig = kubeconfig.expanduser().absolute()
@@ -92,7 +92,8 @@ def up(
         serve(sandbox, listening)
 
 
-def _of_scenario(scenario: str, speed: float, max_size: int) -> Sandbox:
+def of_scenario(scenario: str, max_size: int, speed: float = 1.0) -> Sandbox:
+    """The sandbox of a scenario that ships, by its name, or of one in a file."""
     from replant.cli.bulk import collector_off
     from replant.cli.documents import Document
     from replant.sandbox.server import Sandbox
