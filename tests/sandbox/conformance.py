@@ -441,7 +441,7 @@ PODS_STORY = Story(
         Ask("GET", f"{PODS}?fieldSelector=status.phase!%3DPending", accept=TABLE),
         Ask("POST", f"{PODS}/p2/binding", {"apiVersion": "v1", "kind": "Binding",
             "metadata": {"name": "p2"}, "target": {"kind": "Node", "name": "n2"}}),
-        Ask("GET", f"{PODS}/p2", only=("spec",)),
+        Ask("GET", f"{PODS}/p2", only=("spec", "status")),
         Ask("DELETE", f"{PODS}/p2", {"gracePeriodSeconds": 0}, only=("spec",)),
         Ask("GET", f"{PODS}/p2"),
         Ask("DELETE", f"{PODS}/p1"),

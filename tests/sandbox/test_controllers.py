@@ -455,6 +455,23 @@ def test_pods_are_spread_and_wait_where_there_is_no_room_for_their_volumes() -> 
     assert phase(cluster, PODS, "app-2") == "Running"
 
 
+def test_a_pod_that_is_given_a_node_says_so_at_once() -> None:
+    cluster = new_cluster()
+    cluster.store.create(PODS, pod_object("app"))
+    cluster.run_for(1)
+    (waits,) = cluster.store.get(PODS, "app", "default")["status"]["conditions"]
+    assert (waits["type"], waits["status"]) == ("PodScheduled", "False")
+    cluster.add_node("one")
+    cluster.kill_node("one")
+    cluster.run_for(1)
+
+    pod = cluster.store.get(PODS, "app", "default")
+    assert pod["spec"]["nodeName"] == "one"
+    (scheduled,) = pod["status"]["conditions"]
+    assert (scheduled["type"], scheduled["status"]) == ("PodScheduled", "True")
+    assert "reason" not in scheduled
+
+
 # Workloads and budgets
 
 

@@ -43,12 +43,21 @@ def taken_over(resource: Resource, old: Object, new: Object, subresource: str) -
         taken = {name: value for name, value in old.items() if name != part}
         if part in new:
             taken[part] = new[part]
-    elif resource.status:
+    elif resource.status and subresource != "binding":
         taken = {name: value for name, value in new.items() if name != "status"}
         if "status" in old:
             taken["status"] = old["status"]
     own = {"kind": old["kind"], "apiVersion": old["apiVersion"]}
     return {**taken, **own, "metadata": metadata}
+
+
+def bind(pod: Object, node: str, time: str) -> None:
+    """Give a pod its node, and have it say that it has one: a binding does both."""
+    pod.setdefault("spec", {})["nodeName"] = node
+    scheduled: Object = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    scheduled["lastTransitionTime"] = time
+    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
+    conditions[:] = [*(it for it in conditions if it.get("type") != "PodScheduled"), scheduled]
 
 
 SERVER_SAYS = (

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from replant.inventory.records import LabelSelector
 from replant.inventory.selectors import Selector
 from replant.objects import Object
+from replant.sandbox import changes
 from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target
 from replant.sandbox.api.writing import deletion_of
@@ -138,10 +139,7 @@ async def bind(store: Store, request: Request, target: Target) -> Response:
     if bound:
         why = f'pod {target.name} is already assigned to node "{bound}"'
         raise conflict(PODS, target.name, why)
-    pod["spec"]["nodeName"] = node
-    conditions = pod.setdefault("status", {}).setdefault("conditions", [])
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": store.time()}
-    conditions[:] = [*(it for it in conditions if it.get("type") != "PodScheduled"), scheduled]
+    changes.bind(pod, str(node), store.time())
     if not asking.dry_run(request, "CreateOptions"):
         store.update(PODS, pod, "binding")
     return answers.value(_DONE, code=201)

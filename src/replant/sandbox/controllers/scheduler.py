@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 
 from replant.objects import Object
 from replant.routing import NodeView, Process, Side, VolumeView, count
+from replant.sandbox import changes
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
 from replant.sandbox.controllers.recorder import WARNING
@@ -189,7 +190,7 @@ class Scheduler(Controller):
         self._unplaced.pop(key, None)
 
         def bind(obj: Object) -> None:
-            obj["spec"]["nodeName"] = room.name
+            changes.bind(obj, room.name, self.store.time())
 
         self.world.change(PODS, key, bind, "binding")
 
