@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from replant.sandbox.scenario import Pool, Scenario
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.real.ground import programs
 
@@ -118,6 +119,16 @@ class Kubectl:
 def kubectl(request: pytest.FixtureRequest, ground: Path, tmp_path: Path) -> Iterator[Kubectl]:
     assert ground.is_dir()  # the programs are built
     with closing(open_port(0)) as listening, serving(Sandbox(), listening) as address:
+        yield Kubectl(programs.program(request.param, "kubectl"), tmp_path, address)
+
+
+@pytest.fixture(params=[programs.OLD, programs.newest()])
+def living(request: pytest.FixtureRequest, ground: Path, tmp_path: Path) -> Iterator[Kubectl]:
+    """A kubectl on a sandbox with a cluster behind it."""
+    assert ground.is_dir()
+    pool = Pool(name="workers", count=2)
+    scenario = Scenario(api_version="replant.dev/v1alpha1", kind="Scenario", pools=(pool,))
+    with closing(open_port(0)) as listening, serving(Sandbox.of(scenario), listening) as address:
         yield Kubectl(programs.program(request.param, "kubectl"), tmp_path, address)
 
 
@@ -311,6 +322,31 @@ def test_delete(kubectl: Kubectl) -> None:
     assert "Terminating" in kubectl("get pv disk")
     kubectl("""patch pv disk -p {"metadata":{"finalizers":null}}""")
     assert "not found" in kubectl.tried("get pv disk").stderr
+
+
+@pytest.mark.parametrize("cascade", ["background", "foreground", "orphan"])
+def test_what_belongs_to_a_workload_goes_with_it_or_stays(living: Kubectl, cascade: str) -> None:
+    living("apply -f -", given=quick_web())
+    living("wait --for=jsonpath={.status.readyReplicas}=2 deployment/web --timeout=20s")
+    living(f"delete deployment web --cascade={cascade} --timeout=30s")
+    assert "not found" in living.tried("get deployment web").stderr
+    if cascade == "orphan":
+        owners = living("get rs -o jsonpath={.items[*].metadata.ownerReferences}")
+        assert owners == ""
+        assert len(living("get pods -o name").split()) == 2
+        living("delete rs --all --cascade=foreground --timeout=30s")
+    if cascade == "background":
+        living("wait --for=delete rs -l app=web --timeout=20s")
+        living("wait --for=delete pod -l app=web --timeout=20s")
+    assert living("get rs,pods -o name") == ""
+
+
+def quick_web(**spec: object) -> dict[str, object]:
+    """It needs no time to end."""
+    web = yaml.safe_load(yaml.safe_dump(WEB))
+    web["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
+    found: dict[str, object] = {**web, "spec": {**web["spec"], **spec}}
+    return found
 
 
 def test_kinds_of_ones_own(kubectl: Kubectl) -> None:

@@ -423,6 +423,94 @@ DELETING = Story(
     ],
 )  # fmt: skip
 
+_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+_CONTROLLERS = "/api/v1/namespaces/NS/replicationcontrollers"
+_JOBS = "/apis/batch/v1/namespaces/NS/jobs"
+_LONE: Json = {"template": {"metadata": {"labels": {"a": "b"}}, "spec": {
+    "containers": [{"name": "c", "image": "x:1"}]}}}  # fmt: skip
+_ONCE = {"template": {"spec": {**_LONE["template"]["spec"], "restartPolicy": "Never"}}}
+CASCADING = Story(
+    "cascading",
+    [
+        Ask("POST", CMS, config_map("one")),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Nonsense"}),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Orphan", "orphanDependents": True},
+            compare="words"),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Nonsense", "orphanDependents": False},
+            compare="words"),
+        Ask("DELETE", f"{CMS}/one?propagationPolicy=Nonsense", compare="words"),
+        Ask("DELETE", f"{CMS}?propagationPolicy=Nonsense", compare="words"),
+        Ask("DELETE", f"{CMS}/one?orphanDependents=perhaps", compare="code"),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Foreground", "dryRun": ["All"]}),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Foreground"}),
+        Ask("DELETE", f"{CMS}/one"),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Orphan"}),
+        Ask("PATCH", f"{CMS}/one", {"metadata": {"finalizers": ["foregroundDeletion"]}}, MERGE,
+            compare="words"),
+        Ask("DELETE", f"{CMS}/one", {"propagationPolicy": "Background"}),
+        Ask("GET", f"{CMS}/one"),
+        # What a body says, a query cannot say otherwise.
+        Ask("POST", CMS, config_map("two")),
+        Ask("DELETE", f"{CMS}/two?propagationPolicy=Orphan", {"propagationPolicy": "Foreground"}),
+        Ask("DELETE", f"{CMS}/two?propagationPolicy=Background", {}),
+        Ask("DELETE", f"{CMS}/two?propagationPolicy=Background"),
+        Ask("POST", CMS, config_map("three", finalizers=["a.b/c"])),
+        Ask("DELETE", f"{CMS}/three", {"orphanDependents": False}),
+        Ask("DELETE", f"{CMS}/three", {"orphanDependents": True}),
+        Ask("DELETE", f"{CMS}/three", {"propagationPolicy": "Foreground"}),
+        Ask("DELETE", f"{CMS}/three?orphanDependents=false"),
+        Ask("PATCH", f"{CMS}/three", {"metadata": {"finalizers": None}}, MERGE),
+        Ask("POST", CMS, config_map("four", finalizers=["foregroundDeletion"])),
+        Ask("DELETE", f"{CMS}/four"),
+        Ask("PATCH", f"{CMS}/four", {"metadata": {"finalizers": None}}, MERGE),
+        Ask("POST", CMS, config_map("five", finalizers=["orphan", "foregroundDeletion"]),
+            compare="words"),
+        Ask("POST", CMS, config_map("five", ownerReferences=[
+            {**_OWNER, "controller": True}, {**_OWNER, "uid": "v", "controller": True}]),
+            compare="words"),
+        Ask("POST", CMS, config_map("five", ownerReferences=[{"kind": "ConfigMap"}]),
+            compare="words"),
+        Ask("POST", CMS, config_map("five", ownerReferences=[
+            {**_OWNER, "apiVersion": "v1", "kind": "Event"}]), compare="words"),
+        Ask("POST", CMS, config_map("five", ownerReferences=[
+            {**_OWNER, "blockOwnerDeletion": True, "controller": True}])),
+        Ask("PATCH", f"{CMS}/five", {"metadata": {"ownerReferences": [
+            {**_OWNER, "uid": "w", "name": "p"}]}}, STRATEGIC),
+        Ask("PATCH", f"{CMS}/five", {"metadata": {"ownerReferences": [
+            {"$patch": "delete", "uid": "u"}]}}, STRATEGIC),
+        Ask("DELETE", f"{CMS}?propagationPolicy=Foreground"
+            "&fieldSelector=metadata.name%3Dfive"),
+        Ask("GET", f"{CMS}/five"),
+        Ask("POST", _CONTROLLERS, {"metadata": {"name": "rc"}, "spec": _LONE}, compare="code"),
+        Ask("DELETE", f"{_CONTROLLERS}/rc", only=("metadata",)),
+        Ask("DELETE", f"{_CONTROLLERS}/rc", {"propagationPolicy": "Background"}),
+        Ask("POST", _JOBS, {"metadata": {"name": "j"}, "spec": _ONCE}, compare="code"),
+        Ask("DELETE", f"{_JOBS}/j", only=("kind",)),
+        Ask("GET", f"{_JOBS}/j", compare="code"),
+        Ask("POST", DEPLOYMENTS, deployment("d"), compare="code"),
+        Ask("DELETE", f"{DEPLOYMENTS}/d"),
+        Ask("POST", "/api/v1/namespaces/NS/events", {
+            "metadata": {"name": "e"}, "involvedObject": {"namespace": "NS"}}, compare="code"),
+        Ask("DELETE", "/api/v1/namespaces/NS/events/e", {"propagationPolicy": "Foreground"}),
+        Ask("POST", PODS, pod("p", nodeName="n1"), compare="code"),
+        Ask("DELETE", f"{PODS}/p", {"propagationPolicy": "Orphan"}, only=("metadata",)),
+        Ask("DELETE", f"{PODS}/p", {"propagationPolicy": "Foreground"}, only=("metadata",)),
+        Ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0}, only=("metadata",)),
+        Ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0, "propagationPolicy": "Foreground"},
+            only=("metadata",)),
+        Ask("DELETE", f"{PODS}/p", {"propagationPolicy": "Orphan"}, only=("metadata",)),
+        Ask("DELETE", f"{PODS}/p", {"gracePeriodSeconds": 0, "propagationPolicy": "Background"},
+            only=("metadata",)),
+        Ask("GET", f"{PODS}/p", compare="code"),
+        Ask("POST", PODS, pod("q", nodeName="n1"), compare="code"),
+        Ask("DELETE", f"{PODS}/q", {"orphanDependents": False}, only=("metadata",)),
+        Ask("DELETE", f"{PODS}/q", {"gracePeriodSeconds": 0}, compare="code"),
+        Ask("POST", "/api/v1/namespaces", {"metadata": {"name": "NS-more"}}, compare="code"),
+        Ask("DELETE", "/api/v1/namespaces/NS-more", {"propagationPolicy": "Orphan"},
+            compare="code"),
+    ],
+)  # fmt: skip
+
 PODS_STORY = Story(
     "pods",
     [
@@ -756,7 +844,7 @@ KINDS = Story(
 )
 
 STORIES: Iterable[Story] = (
-    CREATING, READING, UPDATING, PATCHING, DELETING, PODS_STORY, EVICTING, STORAGE, NODES,
-    WORKLOADS, APPLYING, WATCHING, DEFINITIONS, CUSTOM, KINDS, REVIEWS,
+    CREATING, READING, UPDATING, PATCHING, DELETING, CASCADING, PODS_STORY, EVICTING, STORAGE,
+    NODES, WORKLOADS, APPLYING, WATCHING, DEFINITIONS, CUSTOM, KINDS, REVIEWS,
 )  # fmt: skip
 """In this order: what is defined in one may be used in the next."""

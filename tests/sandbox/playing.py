@@ -58,8 +58,9 @@ def new_cluster(version: str = "1.24.17", **options: Any) -> Cluster:
     """A cluster in virtual time, with nothing in it yet."""
     clock, numbers = VirtualClock(), count(1)
     store = Store(clock.now, lambda: f"{next(numbers):08x}-0000-4000-8000-000000000000")
-    Upkeep(store, Registry(), clock.now)
-    cluster = Cluster(store, clock, version=version, **options)
+    registry = Registry()
+    Upkeep(store, registry, clock.now)
+    cluster = Cluster(store, registry, clock, version=version, **options)
     cluster.cloud.keep_calls()
     return cluster
 

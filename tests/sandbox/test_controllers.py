@@ -624,9 +624,10 @@ def test_a_cluster_can_be_left_to_itself_in_real_time() -> None:
     clock = RealClock()
     numbers = iter(range(1, 10_000))
     store = Store(clock.now, lambda: f"{next(numbers):08x}-0000-4000-8000-000000000000")
-    Upkeep(store, Registry(), clock.now)
+    registry = Registry()
+    Upkeep(store, registry, clock.now)
     cloud = Cloud(clock, attach_seconds=0.05, detach_seconds=0.05)
-    cluster = Cluster(store, clock, gates=ON, cloud=cloud)
+    cluster = Cluster(store, registry, clock, gates=ON, cloud=cloud)
     cluster.run_driver(DRIVER)
     cluster.add_node("one", ON, drivers=[DRIVER])
     with pytest.raises(TypeError):

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 from replant.objects import Object
 from replant.sandbox.refusals import Cause, conflict, forbidden_value
-from replant.sandbox.resources import NAMESPACES, Resource
+from replant.sandbox.resources import BACKGROUND, FOREGROUND, NAMESPACES, ORPHAN, PODS, Resource
 from replant.sandbox.shelves import Entry
 
 DEFAULT_GRACE = 30
+FINALIZERS = {FOREGROUND: "foregroundDeletion", ORPHAN: "orphan"}
+"""What keeps an object that is being deleted until its dependents are seen to."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,8 @@ class Deletion:
     uid: str = ""
     version: str = ""
     propagation: str = ""
+    orphan: bool | None = None
+    """The old way to say what becomes of dependents."""
     dry_run: bool = False
 
 
@@ -111,7 +115,9 @@ def grace(resource: Resource, obj: Object, asked: int | None) -> int:
     """How many seconds an object is given to end."""
     if resource.kind != "Pod" or resource.custom:
         return 0
-    spec = obj.get("spec") or {}
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    if "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds"):
+        return 0
     if not spec.get("nodeName") or (obj.get("status") or {}).get("phase") in {
         "Succeeded",
         "Failed",
@@ -122,10 +128,31 @@ def grace(resource: Resource, obj: Object, asked: int | None) -> int:
     return max(int(asked), 0)
 
 
-def with_propagation(finalizers: list[str], propagation: str) -> list[str]:
+def pending_grace(resource: Resource, metadata: Object) -> int | None:
+    """How many seconds a pod that is being deleted was given, if any; others never are."""
+    if resource is not PODS or "deletionTimestamp" not in metadata:
+        return None
+    return metadata.get("deletionGracePeriodSeconds") or None
+
+
+def finalizers_of_deletion(resource: Resource, metadata: Object, how: Deletion) -> list[str]:
     """The finalizers of an object that is deleted so."""
-    added = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}.get(propagation)
-    return finalizers if added is None or added in finalizers else [*finalizers, added]
+    finalizers = metadata.get("finalizers") or []
+    wanted = FINALIZERS.get(_propagation(resource, finalizers, how))
+    kept = [it for it in finalizers if it == wanted or it not in FINALIZERS.values()]
+    return kept if wanted is None or wanted in kept else [*kept, wanted]
+
+
+def _propagation(resource: Resource, finalizers: list[str], how: Deletion) -> str:
+    """What is to become of an object's dependents: as is said now, or was before, or as ever."""
+    if not resource.propagation:
+        return BACKGROUND
+    if how.orphan is not None:
+        return ORPHAN if how.orphan else BACKGROUND
+    if how.propagation:
+        return how.propagation
+    said = (policy for policy, finalizer in FINALIZERS.items() if finalizer in finalizers)
+    return next(said, resource.propagation)
 
 
 def check_preconditions(resource: Resource, entry: Entry, how: Deletion) -> None:

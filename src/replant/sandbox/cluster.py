@@ -23,6 +23,7 @@ from replant.sandbox.controllers.binder import Binder
 from replant.sandbox.controllers.controlplane import CONTROLLER, SCHEDULER, ControlPlane
 from replant.sandbox.controllers.disruption import Disruption
 from replant.sandbox.controllers.expander import Expander
+from replant.sandbox.controllers.garbage import Garbage
 from replant.sandbox.controllers.kubelet import ZONE_KEYS, Kubelet, Kubelets
 from replant.sandbox.controllers.lifecycle import Lifecycle
 from replant.sandbox.controllers.protection import Protection
@@ -32,7 +33,7 @@ from replant.sandbox.controllers.resizer import Resizer
 from replant.sandbox.controllers.scheduler import Scheduler
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.controllers.workloads import Workloads
-from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Resource
+from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Registry, Resource
 from replant.sandbox.shelves import ADDED, Event
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
@@ -54,6 +55,7 @@ class Cluster:
     def __init__(
         self,
         store: Store,
+        registry: Registry,
         clock: Clock,
         *,
         version: str = "1.24.17",
@@ -68,12 +70,21 @@ class Cluster:
         self.version = Version.parse(version)
         self.cloud = cloud or Cloud(clock)
         self.writes = Writes(clock, self.cloud)
-        world = World(store, clock, self.cloud, Volumes(store), Recorder(store, clock), self.writes)
+        world = World(
+            store,
+            registry,
+            clock,
+            self.cloud,
+            Volumes(store),
+            Recorder(store, clock),
+            self.writes,
+        )
         led: list[Led] = [
             Binder(world),
             Expander(world),
             Protection(world),
             Workloads(world),
+            Garbage(world),
             Disruption(world),
             Lifecycle(world),
             AttachDetach(world, attach_controller),
@@ -102,21 +113,25 @@ class Cluster:
             self.resizer,
         ]
         self._listeners: dict[Resource, list[Callable[[Event], None]]] = {}
+        self._listeners_to_all = [it.heard for it in self._controllers if it.hears_all]
         for controller in self._controllers:
             for resource in controller.hears:
                 self._listeners.setdefault(resource, []).append(controller.heard)
-        self._catch_up()
+        self._catch_up(registry)
         store.subscribe(self._heard)
         self.control_plane.start()
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, registry: Registry) -> None:
         """Hear of all that is there already. Nodes first: the others are about them."""
-        for resource in (NODES, *(it for it in self._listeners if it is not NODES)):
+        stored = {it.qualified: it for it in registry if it.stored and it is not NODES}
+        for resource in (NODES, *stored.values()):
             for entry in self.store.entries(resource):
                 self._heard(Event(ADDED, entry, None))
 
     def _heard(self, event: Event) -> None:
         for listener in self._listeners.get(event.entry.resource, ()):
+            listener(event)
+        for listener in self._listeners_to_all:
             listener(event)
 
     # Time

@@ -10,6 +10,9 @@ from replant.objects import Object
 
 Path = tuple[str, ...]
 
+BACKGROUND, FOREGROUND, ORPHAN = "Background", "Foreground", "Orphan"
+"""Dependents go after their owner, before it, or not at all."""
+
 
 @dataclass(frozen=True)
 class PrinterColumn:
@@ -48,6 +51,8 @@ class Resource:
     columns: tuple[PrinterColumn, ...] = ()
     schema: Object | None = None
     storage_version: str = ""
+    propagation: str = BACKGROUND
+    """What becomes of dependents unless whoever deletes an object says; empty if nothing does."""
 
     @property
     def singular(self) -> str:
@@ -107,7 +112,9 @@ PERSISTENT_VOLUME_CLAIMS = Resource(
 )  # fmt: skip
 CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True, short_names=("cm",))
 SECRETS = Resource("Secret", "secrets", namespaced=True, fields=_paths("type"))
-EVENTS = Resource("Event", "events", namespaced=True, short_names=("ev",), fields=_EVENT_FIELDS)
+EVENTS = Resource(
+    "Event", "events", namespaced=True, short_names=("ev",), fields=_EVENT_FIELDS, propagation=""
+)
 SERVICE_ACCOUNTS = Resource(
     "ServiceAccount", "serviceaccounts", namespaced=True, short_names=("sa",)
 )
@@ -117,7 +124,7 @@ SERVICES = Resource(
 REPLICATION_CONTROLLERS = Resource(
     "ReplicationController", "replicationcontrollers", namespaced=True, short_names=("rc",),
     categories=_ALL, status=True, scale=True, generation=True,
-    fields=_paths("status.replicas"),
+    fields=_paths("status.replicas"), propagation=ORPHAN,
 )  # fmt: skip
 DEPLOYMENTS = Resource(
     "Deployment", "deployments", "apps", namespaced=True, short_names=("deploy",),
@@ -138,7 +145,7 @@ REPLICA_SETS = Resource(
 )  # fmt: skip
 JOBS = Resource(
     "Job", "jobs", "batch", namespaced=True, categories=_ALL, status=True, generation=True,
-    fields=_paths("status.successful"),
+    fields=_paths("status.successful"), propagation=ORPHAN,
 )  # fmt: skip
 CRON_JOBS = Resource(
     "CronJob", "cronjobs", "batch", namespaced=True, short_names=("cj",), categories=_ALL,

@@ -46,6 +46,24 @@ def _is_selector(value: Any) -> bool:
     return _texts_by_name(labels) and _maps(expressions) and all("key" in it for it in expressions)
 
 
+def _is_truth(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+_OWNER_PARTS: dict[str, Check] = {
+    "apiVersion": _is_text, "kind": _is_text, "name": _is_text, "uid": _is_text,
+    "controller": _is_truth, "blockOwnerDeletion": _is_truth,
+}  # fmt: skip
+
+
+def _owners(value: Any) -> bool:
+    return _maps(value) and all(
+        it.get(part) is None or check(it[part])
+        for it in value
+        for part, check in _OWNER_PARTS.items()
+    )
+
+
 _ALL: dict[Path, Check] = {
     ("metadata",): _is_map,
     ("metadata", "name"): _is_text,
@@ -56,7 +74,7 @@ _ALL: dict[Path, Check] = {
     ("metadata", "labels"): _texts_by_name,
     ("metadata", "annotations"): _texts_by_name,
     ("metadata", "finalizers"): _texts,
-    ("metadata", "ownerReferences"): _maps,
+    ("metadata", "ownerReferences"): _owners,
     ("metadata", "managedFields"): _maps,
 }
 _MOST: dict[Path, Check] = {
@@ -91,6 +109,13 @@ _OWN: dict[str, dict[Path, Check]] = {
     "Service": {("spec", "ports"): _maps, ("spec", "selector"): _texts_by_name},
     "Event": {("involvedObject",): _is_map},
     "ReplicationController": {("spec", "selector"): _texts_by_name},
+    "DeleteOptions": {
+        ("gracePeriodSeconds",): _is_number,
+        ("propagationPolicy",): _is_text,
+        ("orphanDependents",): _is_truth,
+        ("preconditions",): _is_map,
+        ("dryRun",): _texts,
+    },
     "Scale": {("spec", "replicas"): _is_number},
     "CustomResourceDefinition": {
         ("spec", "group"): _is_text,

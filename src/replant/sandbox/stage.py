@@ -15,6 +15,7 @@ def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -
     """The cluster that a scenario describes; nothing in it has moved yet."""
     cluster = Cluster(
         store,
+        registry,
         clock,
         version=scenario.kubernetes_version,
         gates=scenario.control_plane.gates,

@@ -243,23 +243,27 @@ class Store:
             raise forbidden(resource, name, "this namespace may not be deleted")
         obj = entry.value()
         metadata = obj["metadata"]
+        pending = changes.pending_grace(resource, metadata)
+        if pending is not None and (how.grace_period is None or how.grace_period >= pending):
+            return entry, False
         grace = changes.grace(resource, obj, how.grace_period)
-        finalizers = changes.with_propagation(metadata.get("finalizers") or [], how.propagation)
+        finalizers = changes.finalizers_of_deletion(resource, metadata, how)
         waits = changes.spec_finalizers(resource, obj)
         if not finalizers and not grace and not waits:
             return self._remove(resource, entry, obj, dry_run=how.dry_run), True
-        if "deletionTimestamp" in metadata and grace >= metadata.get(
-            "deletionGracePeriodSeconds", 0
-        ):
+        going = "deletionTimestamp" in metadata
+        if going and (waits or (pending is None and finalizers == metadata.get("finalizers"))):
             return entry, False
+        metadata.pop("finalizers", None)
         if finalizers:
             metadata["finalizers"] = finalizers
-        metadata["deletionTimestamp"] = _written(self.now() + timedelta(seconds=grace))
+        if not going or pending is not None:
+            metadata["deletionTimestamp"] = _written(self.now() + timedelta(seconds=grace))
         if not waits:
             metadata["deletionGracePeriodSeconds"] = grace
         else:
             obj.setdefault("status", {})["phase"] = "Terminating"
-        if resource.generation:
+        if resource.generation and not going:
             metadata["generation"] = metadata.get("generation", 0) + 1
         return self._write(resource, obj, entry, dry_run=how.dry_run), False
 

@@ -12,8 +12,9 @@ from contextlib import suppress
 from datetime import datetime
 
 from replant.objects import Object
+from replant.sandbox.changes import Deletion
 from replant.sandbox.refusals import ApiError
-from replant.sandbox.resources import DEFINITIONS, NAMESPACES, Registry
+from replant.sandbox.resources import BACKGROUND, DEFINITIONS, NAMESPACES, Registry
 from replant.sandbox.shelves import DELETED, Entry, Event
 from replant.sandbox.store import Store
 
@@ -119,4 +120,5 @@ class Upkeep:
     def _delete(self, entry: Entry) -> None:
         # What was deleted along with something else need not be any more.
         with suppress(ApiError):
-            self._store.delete(entry.resource, entry.name, entry.namespace)
+            how = Deletion(propagation=BACKGROUND)
+            self._store.delete(entry.resource, entry.name, entry.namespace, how)

@@ -132,10 +132,21 @@ def _annotations(annotations: Object) -> Iterator[Cause]:
 
 
 def _owners(owners: Any) -> Iterator[Cause]:
+    field = "metadata.ownerReferences"
     for owner in owners:
         for part in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(part):
                 yield invalid_value(f"metadata.ownerReferences.{part}", "", "must not be empty")
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            yield invalid_value(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+    in_charge = [str(owner.get("name")) for owner in owners if owner.get("controller")]
+    for other in in_charge[1:]:
+        yield invalid_value(
+            field,
+            owners,
+            'Only one reference can have Controller set to true. Found "true" in references for '
+            f"{in_charge[0]} and {other}",
+        )
 
 
 def _finalizers(finalizers: Any) -> Iterator[Cause]:
@@ -144,6 +155,9 @@ def _finalizers(finalizers: Any) -> Iterator[Cause]:
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid_value(f"metadata.finalizers[{place}]", finalizer, why)
+    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+        why = "finalizer orphan and foregroundDeletion cannot be both set"
+        yield invalid_value("metadata.finalizers", finalizers, why)
 
 
 _METADATA: dict[str, Callable[[Any], Iterator[Cause]]] = {

@@ -117,6 +117,12 @@ def number(request: Request, name: str) -> int | None:
         raise bad_request(f'strconv.ParseInt: parsing "{said}": invalid syntax') from None
 
 
+def said_truth(request: Request, name: str) -> bool | None:
+    """The same where it matters whether it is said at all; whatever is not false is true."""
+    said = request.query_params.get(name)
+    return None if said is None else said.lower() not in {"0", "false"}
+
+
 def truth(request: Request, name: str) -> bool:
     """A query parameter that is true or false."""
     return request.query_params.get(name, "").lower() in {"1", "true", "t"}

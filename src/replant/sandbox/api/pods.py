@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -31,7 +33,9 @@ async def evict(store: Store, request: Request, target: Target) -> Response:
     if name != target.name:
         raise bad_request(f"name in URL does not match name in Eviction object: {target.name}")
     pod = store.get(PODS, target.name, target.namespace)
-    deletion = deletion_of(body.get("deleteOptions") or {}, request)
+    deletion = deletion_of(body.get("deleteOptions") or {})
+    if asking.dry_run(request, "CreateOptions"):
+        deletion = replace(deletion, dry_run=True)
     if _counts(pod):
         _use_budget(store, pod, dry_run=deletion.dry_run)
         if not deletion.dry_run:

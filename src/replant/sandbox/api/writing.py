@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from replant.objects import Object
-from replant.sandbox import ownership, patches
+from replant.sandbox import ownership, patches, shapes
 from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target, wanted_format
 from replant.sandbox.api.selection import wanted
@@ -22,8 +22,9 @@ from replant.sandbox.refusals import (
     required_value,
     unsupported_custom_patch,
     unsupported_patch,
+    unsupported_value,
 )
-from replant.sandbox.resources import Resource
+from replant.sandbox.resources import BACKGROUND, FOREGROUND, ORPHAN, Resource
 from replant.sandbox.store import Store
 from replant.sandbox.structure import structure_of
 
@@ -32,6 +33,7 @@ _RETURNED = {
     "StorageClass", "CSINode", "CSIDriver", "VolumeAttachment",
 }  # fmt: skip
 """Of these, what was deleted is shown; of others, that it was."""
+_POLICIES = (FOREGROUND, BACKGROUND, ORPHAN)
 _VERSION_NEEDED = {"PodDisruptionBudget", "CustomResourceDefinition"}
 
 
@@ -156,10 +158,13 @@ async def delete(store: Store, request: Request, target: Target) -> Response:
     """One object away, or on its way."""
     how = wanted_format(request, store.now())
     resource = target.resource
-    deletion = deletion_of(await _delete_options(request), request)
+    deletion = deletion_of(await _delete_options(request))
     entry, gone = store.delete(resource, target.name, target.namespace, deletion)
     if not gone or resource.kind in _RETURNED:
-        return answers.one(entry, resource, how)
+        # Only those who say it the old way are told that it is yet to happen.
+        return answers.one(
+            entry, resource, how, 202 if not gone and deletion.orphan is False else 200
+        )
     details: Object = {"name": entry.name}
     if resource.group:
         details["group"] = resource.group
@@ -171,7 +176,7 @@ async def delete(store: Store, request: Request, target: Target) -> Response:
 async def delete_collection(store: Store, request: Request, target: Target) -> Response:
     """All that is selected away, or on its way."""
     how = wanted_format(request, store.now())
-    deletion = deletion_of(await _delete_options(request), request)
+    deletion = deletion_of(await _delete_options(request))
     selected = store.entries(target.resource, target.namespace, wanted(request, target.resource))
     version = str(store.version)
     for entry in selected:
@@ -180,27 +185,41 @@ async def delete_collection(store: Store, request: Request, target: Target) -> R
 
 
 async def _delete_options(request: Request) -> Object:
-    body = await request.body()
-    said = await asking.content(request) if body else {}
+    """What is said about a deletion: in the body or, if there is none, in the query."""
+    if not await request.body():
+        return {
+            "dryRun": request.query_params.getlist("dryRun"),
+            "gracePeriodSeconds": asking.number(request, "gracePeriodSeconds"),
+            "propagationPolicy": request.query_params.get("propagationPolicy"),
+            "orphanDependents": asking.said_truth(request, "orphanDependents"),
+        }
+    said = await asking.content(request)
     if not isinstance(said, dict):
         raise bad_request("the object provided is unrecognized (must be of type DeleteOptions)")
     return said
 
 
-def deletion_of(options: Object, request: Request) -> Deletion:
-    """How something is to be deleted, as a body or a query says it."""
-    asked = [*(options.get("dryRun") or ()), *request.query_params.getlist("dryRun")]
+def deletion_of(options: Object) -> Deletion:
+    """How something is to be deleted; ApiError if that makes no sense."""
+    if why := shapes.wrong(options, "DeleteOptions"):
+        raise bad_request(why)
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    causes = []
+    if policy and orphan is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        causes.append(invalid_value("propagationPolicy", policy, why))
+    if policy and policy not in _POLICIES:
+        causes.append(unsupported_value("propagationPolicy", policy, [*_POLICIES, "nil"]))
+    if causes:
+        raise invalid_kind("DeleteOptions", "meta.k8s.io", "", causes)
     preconditions = options.get("preconditions") or {}
-    grace = options.get("gracePeriodSeconds")
-    if grace is None:
-        grace = asking.number(request, "gracePeriodSeconds")
-    policy = options.get("propagationPolicy") or request.query_params.get("propagationPolicy")
     return Deletion(
-        grace,
+        options.get("gracePeriodSeconds"),
         preconditions.get("uid") or "",
         preconditions.get("resourceVersion") or "",
         policy or "",
-        asking.checked_dry_run(asked, "DeleteOptions"),
+        orphan,
+        asking.checked_dry_run(options.get("dryRun") or [], "DeleteOptions"),
     )
 
 

@@ -15,7 +15,7 @@ from replant.sandbox.cloud import Cloud
 from replant.sandbox.controllers.recorder import Recorder
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.refusals import ApiError
-from replant.sandbox.resources import Resource
+from replant.sandbox.resources import Registry, Resource
 from replant.sandbox.shelves import Entry, Event
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
@@ -54,6 +54,7 @@ class World:
     """What controllers can reach."""
 
     store: Store
+    registry: Registry
     clock: Clock
     cloud: Cloud
     volumes: Volumes
@@ -73,10 +74,18 @@ class World:
             return self.store.update(resource, obj, part)
         return None
 
-    def remove(self, resource: Resource, key: Key, uid: str = "", grace: int | None = None) -> None:
+    def remove(
+        self,
+        resource: Resource,
+        key: Key,
+        uid: str = "",
+        grace: int | None = None,
+        propagation: str = "",
+    ) -> None:
         """Delete an object, if it is still there and still the same."""
+        how = Deletion(grace_period=grace, uid=uid, propagation=propagation)
         with suppress(ApiError):
-            self.store.delete(resource, key[1], key[0], Deletion(grace_period=grace, uid=uid))
+            self.store.delete(resource, key[1], key[0], how)
 
 
 class Controller:
@@ -84,6 +93,8 @@ class Controller:
 
     hears: ClassVar[tuple[Resource, ...]] = ()
     """The resources whose changes it is told of."""
+    hears_all: ClassVar[bool] = False
+    """Whether it is told of every change, of definitions' own kinds too."""
 
     def __init__(self, world: World) -> None:
         self.world = world

@@ -26,10 +26,26 @@ Part = TypeVar("Part")
 class Owner(Struct, gc=False):
     """Who made an object."""
 
+    apiVersion: str = ""  # noqa: N815
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool = False
+    controller: bool | None = None
+    blockOwnerDeletion: bool | None = None  # noqa: N815
+
+
+class Kin(Struct, gc=False):
+    """To whom an object belongs, and what keeps it."""
+
+    ownerReferences: list[Owner] | None = None  # noqa: N815
+    finalizers: list[str] | None = None
+    deletionTimestamp: str | None = None  # noqa: N815
+
+
+class Relative(Struct, gc=False):
+    """An object of any kind."""
+
+    metadata: Kin
 
 
 class Metadata(Struct, gc=False):
@@ -236,6 +252,7 @@ class _Reader(Generic[Part]):
         return part
 
 
+read_kin = _Reader(Relative)
 read_pod = _Reader(Pod)
 read_node = _Reader(Node)
 read_claim = _Reader(Claim)

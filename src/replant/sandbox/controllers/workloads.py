@@ -37,7 +37,6 @@ class Workloads(Led):
     def __init__(self, world: World) -> None:
         super().__init__(world)
         self._queue: Queue[tuple[Resource, Key]] = Queue()
-        self._orphans: Queue[tuple[Resource, Key]] = Queue()
         self._made: dict[str, dict[tuple[Resource, Key], None]] = {}
         """What each has made, by its uid."""
         self._sync: dict[str, Callable[[Object], None]] = {
@@ -63,8 +62,6 @@ class Workloads(Led):
             return
         if entry.resource is not PODS:
             self._queue.add((entry.resource, key_of(entry)))
-            if event.type == DELETED:
-                self._orphans.add_all(self._made.pop(entry.uid, {}))
         if entry.resource in (PODS, REPLICA_SETS) and b'"ownerReferences"' in entry.text:
             self._hear_made(event)
 
@@ -77,16 +74,16 @@ class Workloads(Led):
         made = self._made.setdefault(owner.uid, {})
         if event.type == DELETED:
             made.pop((entry.resource, key_of(entry)), None)
+            if not made:
+                del self._made[owner.uid]
         else:
             made[entry.resource, key_of(entry)] = None
         self._queue.add((resource, (entry.namespace, owner.name)))
 
     def work(self) -> bool:
         """Make what is missing, and take away what is too much."""
-        if self.process is None or not (self._queue or self._orphans):
+        if self.process is None or not self._queue:
             return False
-        for resource, key in self._orphans.take():
-            self.world.remove(resource, key)
         for resource, key in self._queue.take():
             found = self.store.find(resource, key[1], key[0])
             if found is not None:
