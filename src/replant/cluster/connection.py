@@ -34,6 +34,9 @@ _BROKEN = (
 )
 """What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
 
+_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=12)
+"""All that are kept are looked at for each request, which costs more than making some anew."""
+
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
 
 
@@ -124,6 +127,7 @@ class Connection:
             verify=await self._auth.ssl_context(),  # type: ignore[no-untyped-call]
             proxy=self._auth.proxy,
             timeout=self._timeout,
+            limits=_LIMITS,
         )
 
     async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:

@@ -1,0 +1,166 @@
+"""A plan for the largest scenario, carried out: the engine's own work, and what it asks for.
+
+The sandbox is another process whose clock stands still unless the engine waits, so waiting costs
+nothing, and what counts is the processor's time of the engine's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+SCENARIO = os.environ.get("REPLANT_BENCH_SCENARIO", "5000-nodes")
+AT_ONCE = 100
+MILLISECONDS_PER_NODE = 10.0
+REQUESTS_PER_NODE = 6.0
+
+SERVER = """
+import sys
+from pathlib import Path
+from contextlib import closing
+from replant.cli.bulk import collector_off
+from replant.cli.documents import Document
+from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
+
+shipped = Path(sys.modules["replant"].__file__).parent / "sandbox" / "scenarios"
+scenario = Document.read(str(shipped / (sys.argv[1] + ".yaml")), 1).scenario()
+with collector_off():
+    sandbox = Sandbox.of(scenario, by_hand=True)
+with closing(open_port(0)) as listening, serving(sandbox, listening):
+    write_kubeconfig(Path(sys.argv[2]), listening.getsockname()[1])
+    print("up", flush=True)
+    sys.stdin.read()
+"""
+
+
+class Silent:
+    """Shows nothing: a terminal's work is not the engine's."""
+
+    def step(self, *_: Any) -> None: ...
+    def progress(self, *_: Any) -> None: ...
+    def step_done(self, *_: Any) -> None: ...
+    def note(self, text: str) -> None:
+        print(f"  note: {text}", file=sys.stderr)
+
+
+def kind_of(method: str, path: str) -> str:
+    """What a request is for, as far as it is counted apart."""
+    if path.startswith("/sandbox"):
+        return ""
+    if path.endswith("/eviction"):
+        return "evictions"
+    if "/configmaps" in path:
+        return "journal"
+    if "/leases/" in path:
+        return "lease"
+    return f"{method} {path.split('/')[-1] if method == 'GET' else ''}".strip()
+
+
+def counting(connection: Any) -> Counter[str]:
+    """Count all requests of a connection from here on."""
+    counts: Counter[str] = Counter()
+    opened = connection._opened  # noqa: SLF001 (only a benchmark)
+
+    def counted(client: Any, request: Any) -> Any:
+        parts = request.path.split("/")
+        named = {"nodes", "pods", "csinodes", "volumeattachments"}
+        what = next((it for it in reversed(parts) if it in named), parts[-1])
+        kind = kind_of(request.method, request.path)
+        if kind and kind not in ("evictions", "journal", "lease"):
+            kind = f"{request.method} {what}"
+        if kind:
+            counts[kind] += 1
+        return opened(client, request)
+
+    connection._opened = counted  # noqa: SLF001
+    return counts
+
+
+async def apply(kubeconfig: str) -> None:
+    from replant.cluster.collect import Collector
+    from replant.cluster.live import connect
+    from replant.cluster.writing import LiveWriter
+    from replant.execute.journal.configmaps import ConfigMapJournals
+    from replant.execute.run import Applying, How
+    from replant.gates.versions import Version
+    from replant.inventory.build import Builder
+    from replant.plan.compose import Choices
+    from replant.plan.make import Wanted, make_plan
+    from replant.plan.model import Goal
+    from replant.platforms.sandbox import SandboxActuator, timing_of
+
+    silent = Silent()
+    async with connect(kubeconfig) as reader:
+        builder = Builder()
+        await Collector(reader, builder, complain=silent.note, progress=silent.progress).collect()
+        inventory = builder.finish(
+            server=Version.parse(await reader.server_version()),
+            unknown={}, namespace="", selector=None,
+        )  # fmt: skip
+        wanted = Wanted(
+            Goal.ENABLE, ("kubernetes.io/aws-ebs",), choices=Choices(max_unavailable=AT_ONCE)
+        )
+        plan = make_plan(wanted, inventory)
+        nodes = sum(len(group.nodes) for group in plan.groups)
+        del inventory, builder
+        counts = counting(reader.connection)
+        timing = await timing_of(reader.connection)
+        writer = LiveWriter(reader)
+        applying = Applying(
+            reader=reader, writer=writer, actuator=SandboxActuator(reader.connection),
+            journals=ConfigMapJournals(reader, writer, timing, silent.note),
+            timing=timing, display=silent, how=How(),
+        )  # fmt: skip
+        began, wall = time.process_time(), time.monotonic()
+        result = await applying.begin(plan, {})
+        report(nodes, time.process_time() - began, time.monotonic() - wall, counts, result)
+
+
+def report(nodes: int, spent: float, wall: float, counts: Counter[str], result: Any) -> None:
+    each = 1000 * spent / nodes
+    apart = ("evictions", "journal", "lease")
+    asked = sum(count for kind, count in counts.items() if kind not in apart)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(f"apply, {SCENARIO}: {nodes:,} nodes, {AT_ONCE} at a time, {result.state}")
+    print(
+        f"  {result.seconds / 60:,.0f} minutes of the cluster's time, lived through in {wall:,.0f} s"
+    )
+    print(f"  the engine's own work: {spent:.1f} s, {each:.1f} ms a node "
+          f"(at most {MILLISECONDS_PER_NODE:g}), {peak:,.0f} MiB")  # fmt: skip
+    print(f"  requests: {asked:,}, {asked / nodes:.1f} a node (at most {REQUESTS_PER_NODE:g}), "
+          + ", ".join(f"{counts[it]:,} {it}" for it in apart))  # fmt: skip
+    print(
+        "   ",
+        ", ".join(f"{kind} {count:,}" for kind, count in counts.most_common() if kind not in apart),
+    )
+    if each > MILLISECONDS_PER_NODE or asked / nodes > REQUESTS_PER_NODE:
+        raise SystemExit("too much")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="replant-bench-") as name:
+        script, kubeconfig = Path(name) / "server.py", Path(name) / "kubeconfig"
+        script.write_text(SERVER)
+        with subprocess.Popen(
+            [sys.executable, script, SCENARIO, kubeconfig],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        ) as process:  # fmt: skip
+            assert process.stdout  # noqa: S101 (it is a pipe)
+            process.stdout.readline()
+            try:
+                asyncio.run(apply(str(kubeconfig)))
+            finally:
+                process.terminate()
+
+
+if __name__ == "__main__":
+    main()
