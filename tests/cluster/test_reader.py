@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from replant.cluster import live
-from replant.errors import Final, Forbidden
+from replant.errors import Final, Forbidden, Missing, Unreachable
 from tests.cluster.api_server import status
 from tests.cluster.conftest import Cluster
 
@@ -29,7 +29,7 @@ WRITING = (
 def test_a_reader_cannot_write() -> None:
     methods = {name for name, _ in inspect.getmembers(live.LiveReader, inspect.isfunction)}
     assert {name for name in methods if not name.startswith("_")} == {
-        "get", "list_pages", "node_config", "server_version", "watch",
+        "get", "list_pages", "log", "node_config", "server_version", "watch",
     }  # fmt: skip
     assert not [name for name in methods if any(word in name for word in WRITING)]
 
@@ -92,3 +92,26 @@ def test_the_client_library_is_not_imported_before_it_is_needed() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "\n"
+
+
+LOG = "/api/v1/namespaces/a/pods/b/log"
+
+
+def test_a_log_is_what_a_pod_wrote(cluster: Cluster) -> None:
+    cluster.world.documents[LOG] = b"one\ntwo\n"
+    assert cluster.read(lambda reader: reader.log("b", namespace="a")) == b"one\ntwo\n"
+
+
+def test_a_log_that_is_not_there_or_not_allowed(cluster: Cluster) -> None:
+    with pytest.raises(Missing, match="there is no log of Pod b"):
+        cluster.read(lambda reader: reader.log("b", namespace="a"))
+    cluster.world.faults[LOG] = status(403, "no")
+    with pytest.raises(Forbidden, match=r"get pods/log .*the role in deploy/rbac/kubeadm.yaml may"):
+        cluster.read(lambda reader: reader.log("b", namespace="a"))
+
+
+def test_a_node_that_does_not_give_its_logs_is_not_asked_for_ever(cluster: Cluster) -> None:
+    cluster.world.faults[LOG] = status(500, "dial tcp: no such host")
+    with pytest.raises(Unreachable, match="no such host"):
+        cluster.read(lambda reader: reader.log("b", namespace="a"))
+    assert len(cluster.world.asked) == live.LOG_TRIES

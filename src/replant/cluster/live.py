@@ -18,7 +18,7 @@ import msgspec
 
 from replant.cluster import answers
 from replant.cluster.answers import Answer, Question
-from replant.cluster.ports import EVERYTHING, Change, Page, Resource, Selected
+from replant.cluster.ports import EVERYTHING, PODS, Change, Page, Resource, Selected
 from replant.errors import Expired, Missing, NotServed, Unreachable
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ PATIENT = sys.maxsize
 NODE_TRIES = 2
 """A node that does not answer is no reason to wait: there may be thousands."""
 
+LOG_TRIES = 4
+"""It comes from a node, too; but there is one, and somebody waits for what it says."""
+
 RESTARTS = 3
 """A continue token lives five minutes or more; a list that outlives several will not end."""
 
@@ -45,6 +48,7 @@ Notice = Callable[[str], None]
 
 _SCAN_ROLE = "the role in deploy/rbac/scan.yaml may"
 _ROLES = "the role in deploy/rbac/apply.yaml may"
+_AGENT_ROLE = "the role in deploy/rbac/kubeadm.yaml may"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
 
@@ -183,6 +187,16 @@ class LiveReader:
         without = "the scan role has no nodes/proxy; grant it, or leave --probe-nodes out"
         question = Question(path, "get", "nodes/proxy", without)
         answer = await self._ask(question, tries=NODE_TRIES)
+        answers.raise_if_refused(answer, question)
+        return answer.body
+
+    async def log(self, pod: str, *, namespace: str) -> bytes:
+        """What a pod's container has written; see LogReader."""
+        path = f"{collection(PODS, namespace)}/{quote(pod, safe='')}/log"
+        question = Question(path, "get", "pods/log", _AGENT_ROLE)
+        answer = await self._ask(question, tries=LOG_TRIES)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise Missing(f"{answer.server}: there is no log of Pod {pod}")
         answers.raise_if_refused(answer, question)
         return answer.body
 

@@ -133,6 +133,14 @@ class Reader(Protocol):
         ...
 
 
+class LogReader(Reader, Protocol):
+    """Also reads what pods have said."""
+
+    async def log(self, pod: str, *, namespace: str) -> bytes:
+        """All that a pod's container has written so far; Missing if there is no such pod."""
+        ...
+
+
 class Writer(Protocol):
     """Writes to a cluster, each time once: whoever asked looks before asking again.
 

@@ -75,6 +75,9 @@ version = 2
 NETWORK = '{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "loopback"}]}'
 RUNTIME = "unix:///run/containerd/containerd.sock"
 
+# As an init system does it. Whoever ends the kubelet that the file names restarts it.
+SUPERVISE = 'file=$1; shift; while true; do "$@" & echo $! > "$file"; wait; sleep 3; done'
+
 
 class NameTaken(Exception):
     """The control plane has a node of that name."""
@@ -89,20 +92,34 @@ class Machine(Stoppable):
         folder: Path,
         name: str,
         gates: Mapping[str, bool] | None = None,
+        *,
+        address: str = LOOPBACK,
+        supervised: bool = False,
     ) -> None:
-        """Take a folder that is not there yet, directly in the run's."""
+        """Take a folder that is not there yet, directly in the run's.
+
+        A supervised kubelet is started again whenever it ends. The API server passes requests on
+        to one only at an address that is not loopback.
+        """
         if plane.api.find("Node", name):
             raise NameTaken(f"There is a Node {name} already: delete it, or take another name.")
         self.name = name
         self.folder = folder
         self.kubelet_folder = folder / "kubelet"
         """Kubelet's own: CSI drivers put their sockets in its plugins and plugins_registry."""
+        self.manifests = folder / "kubernetes" / "manifests"
+        """Kubelet runs what is in there."""
+        self.kubelet_config = folder / "kubelet.yaml"
+        self.kubelet_pid = folder / "kubelet.pid"
         self._plane = plane
         self._gates = dict(gates or {})
+        self._address = address
+        self._supervised = supervised
         self._cgroup = f"/{run.cgroup_name(folder.parent)}/{name}"
         self._parts: list[Process] = []
         """The namespaces first: with them, all the others end."""
         self.kubelet_folder.mkdir(parents=True)
+        self.manifests.mkdir(parents=True)
         try:
             self._start_namespaces()
             self._start_containerd()
@@ -205,12 +222,13 @@ class Machine(Stoppable):
 
     def _kubelet_command(self) -> list[str]:
         make_cgroup(self._cgroup)
-        config = self.folder / "kubelet.yaml"
-        config.write_text(yaml.safe_dump(self._kubelet_config()))
+        self.kubelet_config.write_text(yaml.safe_dump(self._kubelet_config()))
         user = self._plane.kubeconfig(f"system:node:{self.name}", group="system:nodes")
+        supervisor = ["sh", "-c", SUPERVISE, "sh", str(self.kubelet_pid)]
         return [
+            *(supervisor if self._supervised else ()),
             str(programs.program(self._plane.version, "kubelet")),
-            f"--config={config}",
+            f"--config={self.kubelet_config}",
             f"--kubeconfig={user}",
             f"--root-dir={self.kubelet_folder}",
             f"--cert-dir={self.folder / 'certificates'}",
@@ -223,7 +241,7 @@ class Machine(Stoppable):
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
             "featureGates": self._gates,
-            "address": LOOPBACK,
+            "address": self._address,
             "port": free_port(),
             "healthzPort": 0,
             "authentication": {
@@ -231,6 +249,7 @@ class Machine(Stoppable):
                 "x509": {"clientCAFile": str(self._plane.folder / "ca.crt")},
             },
             "authorization": {"mode": "AlwaysAllow"},
+            "staticPodPath": str(self.manifests),
             "cgroupDriver": "cgroupfs",
             "cgroupRoot": self._cgroup,
             # Versions that do not know it warn, and go on.
