@@ -246,9 +246,16 @@ def _actuator(given: dict[str, Any], reader: LiveReader, display: Display) -> Ac
             from replant.platforms.hooks import Hooks
 
             return Hooks(given["hook"])
-    from replant.platforms.observe import Observe
+        case "kubeadm":
+            from replant.cluster.writing import LiveWriter
+            from replant.platforms.kubeadm import Kubeadm
 
-    return Observe(reader, display.note)
+            return Kubeadm(reader, LiveWriter(reader), given["agent_image"], tell=display.note)
+        case "observe":
+            from replant.platforms.observe import Observe
+
+            return Observe(reader, display.note)
+    raise AssertionError(given["actuator"])
 
 
 def _journals(given: dict[str, Any], reader: LiveReader, timing: Timing, notice: Any) -> Journals:
