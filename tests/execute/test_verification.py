@@ -20,7 +20,7 @@ from replant.errors import Final
 from replant.execute.census import Census, baseline, take_census, volume_digest
 from replant.execute.census_model import Attachment, Disk, Node, Pod, Trouble, Volume
 from replant.execute.verification import CHECKS, SHOWN, Checked, Outcome, verify
-from replant.execute.verifying.comparison import attacher_pod
+from replant.inventory.driverpods import DriverPods
 from replant.plan.model import (
     AnnotateVolumes,
     Goal,
@@ -239,8 +239,8 @@ def world() -> tuple[Plan, Census, Census]:
     enabled(cluster)
     now = census_of(cluster)
     agent = {name: f"csi/ebs-csi-node-{name}" for name in NODE_NAMES}
-    attachers = ("csi/efs-csi-controller-0", "csi/ebs-csi-controller-0", "other/ebs-csi-node-x")
-    return plan, before, replace(now, driver_pods={DRIVER: agent}, attacher_pods=attachers)
+    attachers = ["csi/efs-csi-controller-0", "csi/ebs-csi-controller-0", "other/ebs-csi-node-x"]
+    return plan, before, replace(now, driver_pods=DriverPods({DRIVER: agent}, attachers))
 
 
 def database(now: Census) -> Pod:
@@ -594,20 +594,21 @@ def test_a_list_that_begins_again_is_counted_once() -> None:
 
 def test_drivers_pods_are_known_by_their_socket_and_their_sidecars() -> None:
     cluster = running_database()
-    path = f"/var/lib/kubelet/plugins/{DRIVER}/"
-    on_node = {**pod_object("ebs-csi-node-1", node="a")}
-    on_node["spec"]["volumes"] = [{"name": "dir", "hostPath": {"path": path}}]
+    path = f"--kubelet-registration-path=/var/lib/kubelet/plugins/{DRIVER}/csi.sock"
+    on_node = pod_object("ebs-csi-node-1", node="a")
+    on_node["spec"]["containers"][0]["args"] = [path]
     controller = pod_object("ebs-csi-controller-1", node="b")
     controller["spec"]["containers"].append({"name": "csi-attacher", "image": "attacher"})
     for pod in (on_node, controller, pod_object("other", node="a")):
         cluster.store.create(PODS, pod, namespace="kube-system")
     cluster.run_for(10)
 
-    taken = census_of(cluster)
+    found = census_of(cluster).driver_pods
 
-    assert taken.driver_pods == {DRIVER: {"a": "kube-system/ebs-csi-node-1"}}
-    assert attacher_pod(taken, DRIVER) == "kube-system/ebs-csi-controller-1"
-    assert attacher_pod(taken, "pd.csi.storage.gke.io") == ""
+    assert found.on("a", DRIVER) == "kube-system/ebs-csi-node-1"
+    assert found.on("b", DRIVER) == ""
+    assert found.attacher(DRIVER) == "kube-system/ebs-csi-controller-1"
+    assert found.attacher("pd.csi.storage.gke.io") == ""
 
 
 def test_a_pods_own_disk_is_followed_too() -> None:
@@ -626,3 +627,12 @@ def test_a_pods_own_disk_is_followed_too() -> None:
 
     told = failed(verify(plan, before, census_of(cluster)))["drained"]
     assert f"volume kubernetes.io/csi/{DRIVER}^vol-own" in told.objects
+
+
+def test_a_native_volume_may_stay_where_it_is_while_its_node_is_switched() -> None:
+    plan, before, now = world()
+    stayed = with_pod(now, uid=database(before).uid)
+    native = replace(its_disk(now), native=True, in_tree="")
+
+    assert "drained" in failed(verify(plan, before, stayed))
+    assert "drained" not in failed(verify(plan, before, with_volume(stayed, disk=native)))

@@ -22,6 +22,7 @@ COMMANDS = {
     "gates": "Show what feature gates do at a version, and what the next one changes.",
     "route": "Tell who serves each operation on a volume, or that nobody can, and why.",
     "plan": "Plan a switch: preflight, steps in the only safe order, undo and proof.",
+    "status": "Show how far each plugin's migration is, and what is stuck.",
     "verify": "Prove that a plan or an order loses no volume, or tell how it does.",
     "apply": "Carry a plan out, step by step; resume it or take it back from anywhere.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",

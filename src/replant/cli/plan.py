@@ -41,11 +41,12 @@ def command() -> None:
     """
 
 
-def _plugins(
+def chosen_plugins(
     ctx: click.Context,  # noqa: ARG001
     param: click.Parameter,  # noqa: ARG001
     values: tuple[str, ...],
 ) -> tuple[str, ...]:
+    """Read an option's values as plugins, in short or by their full names."""
     from replant.translate import plugins
 
     known = {name.removeprefix("kubernetes.io/"): name for name in plugins()}
@@ -60,7 +61,7 @@ def _plugins(
 
 _SHARED = [
     click.option(
-        "--plugin", "plugins", multiple=True, callback=_plugins, metavar="PLUGIN",
+        "--plugin", "plugins", multiple=True, callback=chosen_plugins, metavar="PLUGIN",
         help="Such as aws-ebs; by default all that the cluster uses.",
     ),
     click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0],

@@ -5,7 +5,6 @@ It is taken before anything is touched, and again afterwards; ``verification`` c
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -44,6 +43,7 @@ from replant.execute.census_model import (
     baseline,
 )
 from replant.inventory import records
+from replant.inventory.driverpods import DriverPods
 from replant.inventory.model import MIGRATED_PLUGINS, READY, source_of
 from replant.objects import Object
 from replant.routing import VolumeView
@@ -73,9 +73,6 @@ _OVER = (_SUCCEEDED, "Failed")
 _MIRROR = "kubernetes.io/config.mirror"
 _BOUND = "Bound"
 _LOST = "Lost"
-_SOCKET = re.compile(r"/plugins/([^/]+)/?\Z")
-"""Where every driver has its socket: the folder is called after it."""
-_ATTACHER = "attacher"
 _ABOUT_PODS = Selected(fields="involvedObject.kind=Pod,type=Warning")
 
 _Record = TypeVar("_Record")
@@ -137,8 +134,7 @@ class _Taker:
     csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
     attachments: list[Attachment] = field(default_factory=list)
     events: list[parts.Event] = field(default_factory=list)
-    driver_pods: dict[str, dict[str, str]] = field(default_factory=dict)
-    attacher_pods: list[str] = field(default_factory=list)
+    driver_pods: DriverPods = field(default_factory=DriverPods)
 
     def lists(self) -> Iterator[_List]:
         """What is read, in this order: pods, nodes and attachments close to each other."""
@@ -149,16 +145,7 @@ class _Taker:
         yield self._list(STORAGE_CLASSES, _Page[records.StorageClass], self._class, "classes")
         for resource in (STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS, DAEMON_SETS):
             yield self._workloads(resource)
-        yield self._list(
-            PODS,
-            _Page[parts.Pod],
-            self._pod,
-            "pods",
-            "ended",
-            "uids",
-            "driver_pods",
-            "attacher_pods",
-        )
+        yield self._list(PODS, _Page[parts.Pod], self._pod, "pods", "ended", "uids", "driver_pods")
         yield self._list(NODES, _Page[records.Node], self.nodes.append, "nodes")
         yield self._list(VOLUME_ATTACHMENTS, _Page[records.VolumeAttachment], self._attachment,
                          "attachments")  # fmt: skip
@@ -219,7 +206,6 @@ class _Taker:
             attachments=tuple(self.attachments),
             troubles=tuple(self._troubles()),
             driver_pods=self.driver_pods,
-            attacher_pods=tuple(self.attacher_pods),
         )
 
     def _volume(self, record: parts.PersistentVolume) -> None:
@@ -266,12 +252,9 @@ class _Taker:
                 inline=tuple(_inline(metadata, volumes)),
             )
         )
-        for volume in volumes:
-            socket = _SOCKET.search(volume.hostPath.path) if volume.hostPath else None
-            if socket and spec.nodeName:
-                self.driver_pods.setdefault(socket[1], {})[spec.nodeName] = metadata.key
-        if any(_ATTACHER in it.name for it in spec.containers or ()):
-            self.attacher_pods.append(metadata.key)
+        self.driver_pods.take(
+            metadata.namespace, metadata.name, spec.nodeName or "", bytes(spec.containers)
+        )
 
     def _csi_node(self, record: records.CSINode) -> None:
         self.csi_nodes[record.metadata.name] = record
@@ -368,7 +351,7 @@ def _owner(pod: parts.Pod) -> str:
     return next((f"{it.kind}/{it.name}" for it in owners), "")
 
 
-def _claims(metadata: parts.Metadata, volumes: Iterable[parts.PodVolume]) -> Iterator[str]:
+def _claims(metadata: parts.Metadata, volumes: Iterable[records.PodVolume]) -> Iterator[str]:
     for volume in volumes:
         if volume.persistentVolumeClaim:
             yield volume.persistentVolumeClaim.claimName
@@ -377,7 +360,7 @@ def _claims(metadata: parts.Metadata, volumes: Iterable[parts.PodVolume]) -> Ite
             yield f"{metadata.name}-{volume.name}"
 
 
-def _inline(metadata: parts.Metadata, volumes: Iterable[parts.PodVolume]) -> Iterator[Disk]:
+def _inline(metadata: parts.Metadata, volumes: Iterable[records.PodVolume]) -> Iterator[Disk]:
     for volume in volumes:
         source = source_of(volume)
         plugin = plugin_of(source)

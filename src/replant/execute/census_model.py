@@ -6,7 +6,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from replant.inventory.driverpods import DriverPods
 
 
 class Disk(Struct, frozen=True, array_like=True, gc=False):
@@ -111,10 +113,8 @@ class Census(Struct, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
     troubles: tuple[Trouble, ...] = ()
     """About pods that are there."""
-    driver_pods: dict[str, dict[str, str]] = {}
-    """The pod of each driver on each node."""
-    attacher_pods: tuple[str, ...] = ()
-    """Pods that attach for some driver."""
+    driver_pods: DriverPods = field(default_factory=DriverPods)
+    """Whose logs to read."""
 
 
 Place = tuple[str, str]

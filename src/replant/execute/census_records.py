@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from replant.inventory import records
 
@@ -56,30 +56,13 @@ class PersistentVolumeClaim(_Record, gc=False, kw_only=True):
     status: Phase | None = None
 
 
-class HostPath(Struct, gc=False):
-    """A folder of the node, such as the one where a driver has its socket."""
-
-    path: str = ""
-
-
-class PodVolume(records.PodVolume, gc=False):
-    """A volume of a pod."""
-
-    hostPath: HostPath | None = None  # noqa: N815
-
-
-class Container(Struct, gc=False):
-    """What a container is called: a sidecar's name tells what it is."""
-
-    name: str = ""
-
-
 class PodSpec(Struct, gc=False):
     """Where a pod is, and what it mounts."""
 
     nodeName: str | None = None  # noqa: N815
-    volumes: list[PodVolume] | None = None
-    containers: list[Container] | None = None
+    volumes: list[records.PodVolume] | None = None
+    containers: Raw = Raw(b"[]")
+    """Wanted of drivers' pods alone, so left as they are written."""
 
 
 class PodStatus(Struct, gc=False):

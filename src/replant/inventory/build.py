@@ -23,7 +23,7 @@ _KEPT_IN = {
     "PersistentVolume": ("volumes",),
     "PersistentVolumeClaim": ("claims",),
     "StorageClass": ("classes",),
-    "Pod": ("pods", "control_plane"),
+    "Pod": ("pods", "control_plane", "driver_pods"),
     "StatefulSet": ("stateful_sets",),
     "Node": ("nodes",),
     "CSINode": ("csi_nodes",),
@@ -147,6 +147,9 @@ class Builder:
         if component:
             self._inventory.control_plane.append(component)
         spec = record.spec
+        self._inventory.driver_pods.take(
+            metadata.namespace or "", metadata.name, spec.nodeName or "", bytes(spec.containers)
+        )
         claims, inline = _uses(spec, metadata.name)
         finished = record.status is not None and record.status.phase in _FINISHED
         if (claims or inline) and not finished:

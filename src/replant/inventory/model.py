@@ -14,6 +14,7 @@ from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
 from replant.inventory import records
 from replant.inventory.controlplane import ControlPlanePod, merged_gates
+from replant.inventory.driverpods import DriverPods
 from replant.inventory.findings import ObjectRef, ReadCount
 from replant.inventory.quantities import amount
 from replant.inventory.selectors import Selector
@@ -138,6 +139,8 @@ class Inventory:
     classes: list[records.StorageClass] = field(default_factory=list)
     pods: list[PodUse] = field(default_factory=list)
     templates: list[PodUse] = field(default_factory=list)
+    driver_pods: DriverPods = field(default_factory=DriverPods)
+    """The pods of CSI drivers, for those who have to read logs."""
     pinned: set[ObjectRef] = field(default_factory=set)
     """The workloads whose template names the node itself: no scheduler is asked."""
     stateful_sets: list[records.Workload] = field(default_factory=list)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property, lru_cache
-from itertools import takewhile
 
-from replant.execute.census_model import Census, Disk, Joined, Node, Trouble
+from replant.execute.census_model import Disk, Joined, Node, Trouble
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
 from replant.plan.model import GivenGates, Plan, RollNodes, SwitchControlPlane
@@ -125,7 +124,7 @@ class Comparison:
     def node_logs(self, node: str, plugin: str = "") -> str:
         """Which logs to read about mounts on a node."""
         driver = driver_of(plugin) if plugin else ""
-        pod = self.now.census.driver_pods.get(driver, {}).get(node, "")
+        pod = self.now.census.driver_pods.on(node, driver)
         beside = f", and of the driver's pod {pod}" if pod else ""
         return f"Read the log of the kubelet of {node}{beside}."
 
@@ -134,26 +133,12 @@ class Comparison:
         if side is not Side.CSI:
             return f"Read the log of {CONTROLLER}."
         driver = driver_of(plugin)
-        pod = attacher_pod(self.now.census, driver)
+        pod = self.now.census.driver_pods.attacher(driver)
         where = f" in the pod {pod}" if pod else ""
         return f"Read the log of the external-attacher of {driver}{where}."
 
 
-def attacher_pod(census: Census, driver: str) -> str:
-    """The pod that attaches for a driver, as far as names tell; nothing where they do not.
-
-    It stands in the namespace of the driver's pods on nodes, and is called much as they are.
-    """
-    on_nodes = next(iter(census.driver_pods.get(driver, {}).values()), "")
-    namespace = on_nodes.partition("/")[0]
-    beside = [it for it in census.attacher_pods if it.partition("/")[0] == namespace]
-    return max(beside, key=lambda it: _in_common(it, on_nodes), default="")
-
-
-def _in_common(one: str, other: str) -> int:
-    return len(list(takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))))
-
-
+@lru_cache(maxsize=64)
 def view_of(plugin: str, *, native: bool = False) -> VolumeView:
     """A volume of a plugin, for those who ask about attaching."""
     return VolumeView(plugin, driver_of(plugin), native, provisioned=False)

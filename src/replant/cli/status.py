@@ -1,0 +1,91 @@
+"""``replant status``: how far the migration is, and where to look if it does not go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from replant.cli import options
+from replant.cli.plan import chosen_plugins
+from replant.cli.reporting import FAILED, Report
+from replant.errors import ReplantError
+
+if TYPE_CHECKING:
+    from replant.inventory.standing import Standing
+    from replant.report.standing import RunStanding
+
+FORMATS = ("table", "json", "yaml")
+
+EXAMPLES = """\b
+Examples:
+  # Who redirects what by now, and what is stuck
+  replant status
+\b
+  # Every node, one plugin
+  replant status --plugin aws-ebs --nodes
+\b
+  # For a script
+  replant status -o json | jq '.plugins[].nodes[] | select(.migrated | not).name'
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--plugin", "plugins", multiple=True, callback=chosen_plugins, metavar="PLUGIN",
+    help="Such as aws-ebs; by default all that the cluster has anything of.",
+)  # fmt: skip
+@click.option("--nodes", "every_node", is_flag=True, help="A line for each node, not only counts.")
+@click.option(
+    "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
+    help="Look at files instead of a cluster.",
+)  # fmt: skip
+@options.recursive
+@options.kubeconfig
+@options.context
+@options.server_version
+@click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
+@options.max_size
+@options.verbose
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    plugins: tuple[str, ...],
+    every_node: bool,
+    output: str,
+    verbose: bool,
+    **given: Any,
+) -> None:
+    """Show how far each plugin's migration is: gates, nodes, volumes, and what is stuck.
+
+    Nothing is changed, and nothing is judged: replant scan does that. Exit codes: 0 shown, 1 not
+    all could be read.
+    """
+    from replant.cli.bulk import collector_off
+    from replant.cli.scanning import Scanning
+    from replant.inventory.standing import standing
+
+    report = Report(verbose=verbose)
+    try:
+        with collector_off():
+            found = standing(Scanning(report, **given).inventory(), plugins)
+    except ReplantError as error:
+        report.problem(error)
+        ctx.exit(FAILED)
+    click.echo(rendered(found, output, every_node=every_node), nl=False)
+    ctx.exit(FAILED if report.failed else 0)
+
+
+def rendered(
+    found: Standing, output: str, run: RunStanding | None = None, *, every_node: bool = False
+) -> str:
+    """A standing in one of the formats, with the run that is under way, if any."""
+    from replant.manifests import yamltext
+    from replant.report import json_document, standing
+
+    if output == "json":
+        return json_document.json_text(standing.document(found, run))
+    if output == "yaml":
+        return yamltext.dump(standing.document(found, run))
+    return standing.text(found, run, nodes=every_node)
