@@ -47,7 +47,7 @@ class Silent:
     def step(self, *_: Any) -> None: ...
     def progress(self, *_: Any) -> None: ...
     def step_done(self, *_: Any) -> None: ...
-    def note(self, text: str) -> None:
+    def note(self, text: object) -> None:
         print(f"  note: {text}", file=sys.stderr)
 
 
@@ -131,7 +131,8 @@ def report(nodes: int, spent: float, wall: float, counts: Counter[str], result: 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"apply, {SCENARIO}: {nodes:,} nodes, {AT_ONCE} at a time, {result.state}")
     print(
-        f"  {result.seconds / 60:,.0f} minutes of the cluster's time, lived through in {wall:,.0f} s"
+        f"  {result.seconds / 60:,.0f} minutes of the cluster's time, "
+        f"lived through in {wall:,.0f} s"
     )
     print(f"  the engine's own work: {spent:.1f} s, {each:.1f} ms a node "
           f"(at most {MILLISECONDS_PER_NODE:g}), {peak:,.0f} MiB")  # fmt: skip

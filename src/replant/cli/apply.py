@@ -48,13 +48,7 @@ Examples:
     metavar="NODES",
     help="So many nodes at a time; at most, and by default, as many as the plan allows.",
 )
-@click.option(
-    "--journal",
-    default="cluster",
-    show_default=True,
-    metavar="cluster|FILE",
-    help="Where the run is written down: ConfigMaps, or a file of this machine.",
-)
+@options.journal
 @click.option(
     "--delete-naked-pods", is_flag=True, help="Drain pods too that no controller would make again."
 )

@@ -5,19 +5,17 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from replant.cli.connecting import connected, journals_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
 from replant.errors import Halted, Refused, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
-from replant.execute.journal import Journals, Run, State
+from replant.execute.journal import Run, State
 from replant.execute.rolling import Patience
 from replant.execute.run import Applying, How, Result, chosen
 from replant.execute.timing import RealTiming, Timing
@@ -116,8 +114,8 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
 
 async def _find_run(given: dict[str, Any]) -> Run:
     report = Report(verbose=True)
-    async with _connected(given, report) as reader:
-        journals = _journals(given, reader, RealTiming(), report.note)
+    async with connected(given, report.note) as reader:
+        journals = journals_of(given["journal"], reader, RealTiming(), report.note)
         summary = await chosen(journals, given["run_id"])
         return await journals.read(summary.id)
 
@@ -174,32 +172,19 @@ def _agreed(plan: Plan, run: Run | None, given: dict[str, Any]) -> bool:
 # The run
 
 
-@asynccontextmanager
-async def _connected(
-    given: dict[str, Any], display: Report | Display, tries: int = 0
-) -> AsyncIterator[LiveReader]:
-    from replant.cluster.live import TRIES, connect
-
-    connecting = connect(
-        given["kubeconfig"], given["context"], tries=tries or TRIES, notice=display.note
-    )
-    async with connecting as reader:
-        yield reader
-
-
 async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Result:
     from replant.cluster.live import PATIENT
     from replant.cluster.writing import LiveWriter
 
     with display_of() as display:
-        async with _connected(given, display, PATIENT) as reader:
+        async with connected(given, display.note, PATIENT) as reader:
             timing = await _timing(given, reader)
             actuator = _actuator(given, reader, display)
             applying = Applying(
                 reader=reader,
                 writer=LiveWriter(reader),
                 actuator=actuator,
-                journals=_journals(given, reader, timing, display.note),
+                journals=journals_of(given["journal"], reader, timing, display.note),
                 timing=timing,
                 display=display,
                 how=_how(given),
@@ -256,17 +241,6 @@ def _actuator(given: dict[str, Any], reader: LiveReader, display: Display) -> Ac
 
             return Observe(reader, display.note)
     raise AssertionError(given["actuator"])
-
-
-def _journals(given: dict[str, Any], reader: LiveReader, timing: Timing, notice: Any) -> Journals:
-    if given["journal"] != "cluster":
-        from replant.execute.journal.files import FileJournals
-
-        return FileJournals(Path(given["journal"]).expanduser())
-    from replant.cluster.writing import LiveWriter
-    from replant.execute.journal.configmaps import ConfigMapJournals
-
-    return ConfigMapJournals(reader, LiveWriter(reader), timing, notice)
 
 
 class _interruptible:  # noqa: N801 - used as a function

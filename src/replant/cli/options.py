@@ -54,6 +54,10 @@ probe_nodes = click.option(
     "--probe-nodes", is_flag=True,
     help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",
 )  # fmt: skip
+journal = click.option(
+    "--journal", default="cluster", show_default=True, metavar="cluster|FILE",
+    help="Where runs are written down: ConfigMaps, or a file of this machine.",
+)  # fmt: skip
 max_size = click.option(
     "--max-size", type=click.IntRange(min=1), default=MAX_SIZE_MIB, show_default=True,
     metavar="MIB", help="Refuse larger files.",

@@ -45,6 +45,7 @@ Examples:
 @options.context
 @options.server_version
 @click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0], show_default=True)
+@options.journal
 @options.max_size
 @options.verbose
 @click.pass_context
@@ -55,6 +56,7 @@ def command(
     every_node: bool,
     output: str,
     verbose: bool,
+    journal: str,
     **given: Any,
 ) -> None:
     """Show how far each plugin's migration is: gates, nodes, volumes, and what is stuck.
@@ -73,8 +75,44 @@ def command(
     except ReplantError as error:
         report.problem(error)
         ctx.exit(FAILED)
-    click.echo(rendered(found, output, every_node=every_node), nl=False)
+    run = None if given["paths"] else _run(journal, given, report)
+    click.echo(rendered(found, output, run, every_node=every_node), nl=False)
     ctx.exit(FAILED if report.failed else 0)
+
+
+def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | None:
+    """The run that is under way, as far as this user may see it."""
+    import asyncio
+
+    from replant.cli.connecting import connected, journals_of
+    from replant.errors import Forbidden
+    from replant.execute.following import follow
+    from replant.execute.timing import RealTiming
+    from replant.report.standing import RunStanding
+
+    async def look() -> RunStanding | None:
+        timing = RealTiming()
+        async with connected(given, report.note) as reader:
+            journals = journals_of(journal, reader, timing, report.note)
+            found = await follow(reader, journals, timing.now())
+        if found is None:
+            return None
+        header = found.run.header
+        return RunStanding(
+            id=header.id,
+            goal=header.goal,
+            state=found.state,
+            step=found.progress or found.step,
+            waiting_for=found.waits,
+            holder=found.at_work,
+            since=header.started,
+        )
+
+    try:
+        return asyncio.run(look())
+    except Forbidden as error:
+        report.note(f"whether a run is under way cannot be seen: {error}")
+        return None
 
 
 def rendered(

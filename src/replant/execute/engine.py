@@ -12,7 +12,7 @@ from replant.execute.acts import Act, Decision, Evict, Progress, Switch, Wait
 from replant.execute.hands import Hands
 from replant.execute.insisting import pause
 from replant.execute.journal import Entry, Journal, Mark
-from replant.execute.lease import STATUS, Lease
+from replant.execute.lease import STATUS, WAITS, Lease
 from replant.execute.mirror import Mirror
 from replant.execute.rolling import FRESH
 from replant.execute.stages import Stage
@@ -207,9 +207,7 @@ class Engine:
         if self._lease.due > 0:
             return
         waits = "\n".join(it.what for it in decision.waits[:20])
-        await self._lease.renew(
-            {STATUS: f"{step.id}: {decision.progress.told}", f"{STATUS}-waits": waits}
-        )
+        await self._lease.renew({STATUS: f"{step.id}: {decision.progress.told}", WAITS: waits})
 
     async def _end_acts(self) -> None:
         """Let what is under way come to its end, so that nothing is done behind our back."""

@@ -23,7 +23,7 @@ from replant.objects import Object
 
 NAME = "replant-apply"
 DURATION, RENEWAL = 15.0, 5.0
-STATUS = "replant.dev/status"
+STATUS, WAITS = "replant.dev/status", "replant.dev/waiting-for"
 
 
 class _Meta(Struct, rename="camel"):

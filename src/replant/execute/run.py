@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from replant.cluster.ports import Reader, Writer
 from replant.errors import Final, Halted, Refused, ReplantError
 from replant.execute.actuators import Actuator
-from replant.execute.census import take_census
+from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules, drain
 from replant.execute.engine import Counts, Display, Engine
 from replant.execute.hands import Hands
@@ -125,7 +125,7 @@ class Applying:
                 by=f"{_user()}@{socket.gethostname()}",
                 options=options,
             )
-            run = Run(header, plan, before)
+            run = Run(header, plan, baseline(before))
             journal = await self._journals.begin(run)
             return await self._carry_out(run, journal, plan)
 
