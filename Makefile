@@ -50,6 +50,7 @@ bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.sandbox
+	$(BIN)/python -m benchmarks.apply
 
 lock: $(READY) ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv
