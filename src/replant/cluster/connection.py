@@ -34,7 +34,7 @@ _BROKEN = (
 )
 """What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
 
-_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=12)
+_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=8)
 """All that are kept are looked at for each request, which costs more than making some anew."""
 
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}

@@ -223,3 +223,11 @@ class Decision:
     progress: Progress = Progress(0, 0, "")
     notes: list[str] = field(default_factory=list)
     """What a person should be told once."""
+
+    def add(self, other: Decision) -> None:
+        """What another part of the same look has come to."""
+        self.acts += other.acts
+        self.waits += other.waits
+        self.notes += other.notes
+        self.failed = self.failed or other.failed
+        self.wake = min(self.wake, other.wake)

@@ -20,7 +20,7 @@ from replant.execute.timing import Timing, written
 from replant.execute.world import World
 from replant.plan.model import Step
 
-ACTS_AT_ONCE = 32
+ACTS_AT_ONCE = 8
 RELIST = 60.0
 """So long nothing that is waited for may come before the watches are doubted."""
 ENDING = 30.0

@@ -64,6 +64,10 @@ class _Standing:
     observed_at: float | None = None
     blocked: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Pods, by uid, that were not let go: when, and by which budget."""
+    decided: Decision | None = None
+    """What it waits for, as long as nothing about it changes."""
+    until: float = 0.0
+    """And not beyond this moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,16 @@ class Rolling:
             nodes = (it for it in map(world.node, ordered) if it is not None)
             self._attached = {it.metadata.name: len(self._volumes.on(it)) for it in nodes}
             self._all_volumes = sum(self._attached.values())
+        touched = world.take_touched()
         for name in list(self._under_way):
-            self._go_on(name, world, now, decision)
+            if name in touched:
+                self._under_way[name].decided = None
+            self._look_at(name, world, now, decision)
         displaced = self._displaced()
         while self._queue and len(self._under_way) + len(self._recovering) < self._at_once:
             name = self._queue.popleft()
             self._under_way[name] = _Standing()
-            self._go_on(name, world, now, decision)
+            self._look_at(name, world, now, decision)
         decision.waits += displaced
         decision.done = not self._queue and not self._under_way
         decision.progress = Progress(
@@ -141,6 +148,7 @@ class Rolling:
         standing = self._under_way.get(node)
         if standing is None:
             return
+        standing.decided = None
         match act, outcome:
             case Evict(uid=uid), EvictionBlocked():
                 standing.blocked[uid] = now, str(outcome)
@@ -178,6 +186,19 @@ class Rolling:
             )
             for claim in (missing if self._queue else ())
         ]
+
+    def _look_at(self, name: str, world: World, now: float, decision: Decision) -> None:
+        """Decide about a node, if anything about it has changed or its time has come."""
+        standing = self._under_way[name]
+        if standing.decided is None or now >= standing.until:
+            found = Decision()
+            self._go_on(name, world, now, found)
+            decision.add(found)
+            # What is to be done is decided upon again until it is done.
+            standing.decided = None if found.acts else found
+            standing.until = now + found.wake
+        else:
+            decision.add(standing.decided)
 
     def _go_on(self, name: str, world: World, now: float, decision: Decision) -> None:
         node, target, standing = world.node(name), self._targets[name], self._under_way[name]

@@ -234,10 +234,16 @@ class World:
         self._pods_on: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._attachments_on: dict[str, dict[Key, Attachment]] = defaultdict(dict)
         self._listeners: list[PodsChanged] = []
+        self._touched: set[str] = set()
 
     def listen(self, changed: PodsChanged) -> None:
         """Have ``changed`` called for every pod that is not what it was."""
         self._listeners.append(changed)
+
+    def take_touched(self) -> set[str]:
+        """The nodes about which something is news since this was last asked."""
+        touched, self._touched = self._touched, set()
+        return touched
 
     def node(self, name: str) -> Node | None:
         """A node, if it is there."""
@@ -308,17 +314,22 @@ class World:
 
     def _index(self, before: Record | None, after: Record | None) -> None:
         either = after or before
-        if isinstance(either, Pod):
+        if isinstance(either, Node | CsiNode):
+            self._touched.add(either.metadata.name)
+        elif isinstance(either, Pod):
             was = before if isinstance(before, Pod) else None
             now = after if isinstance(after, Pod) else None
             if was is not None:
                 self._pods_on[was.spec.node_name].pop(was.metadata.key, None)
+                self._touched.add(was.spec.node_name)
             if now is not None:
                 self._pods_on[now.spec.node_name][now.metadata.key] = now
+                self._touched.add(now.spec.node_name)
             for changed in self._listeners:
                 changed(was, now)
         elif isinstance(either, Attachment):
             there = self._attachments_on[either.spec.node_name]
+            self._touched.add(either.spec.node_name)
             if isinstance(after, Attachment):
                 there[after.metadata.key] = after
             else:
