@@ -341,11 +341,58 @@ def test_what_belongs_to_a_workload_goes_with_it_or_stays(living: Kubectl, casca
     assert living("get rs,pods -o name") == ""
 
 
-def quick_web(**spec: object) -> dict[str, object]:
+def test_rollouts(living: Kubectl) -> None:
+    living("apply -f -", given=[quick_web(), quick_web("StatefulSet"), quick_web("DaemonSet")])
+    for kind in ("deployment", "statefulset", "daemonset"):
+        what = f"{kind}/web"
+        living(f"rollout status {what} --timeout=30s")
+        before = pod_uids(living, kind)
+        assert len(before) == 2
+        assert "restarted" in living(f"rollout restart {what}")
+        living(f"rollout status {what} --timeout=30s")
+        assert before.isdisjoint(pod_uids(living, kind))
+        assert living(f"rollout history {what}").split()[-4:] == ["1", "<none>", "2", "<none>"]
+        living(f"rollout undo {what}")
+        living(f"rollout status {what} --timeout=30s")
+        restarted = "jsonpath={.spec.template.metadata.annotations}"
+        assert living(f"get {what} -o {restarted}") == ""
+
+
+def test_a_rollout_can_be_paused(living: Kubectl) -> None:
+    living("apply -f -", given=quick_web())
+    living("rollout status deployment/web --timeout=30s")
+    living("rollout pause deployment/web")
+    living("set image deployment/web web=web:2")
+    time.sleep(1)
+    assert "0 out of 2" in living.tried("rollout status deployment/web --watch=false").stdout
+    living("rollout resume deployment/web")
+    assert "successfully rolled out" in living("rollout status deployment/web --timeout=30s")
+    living("wait --for=condition=Available deployment/web --timeout=5s")
+
+
+def pod_uids(kubectl: Kubectl, kind: str) -> set[str]:
+    """The pods of the workload of a kind."""
+    pods = yaml.safe_load(kubectl("get pods -o json"))["items"]
+    made_by = {"deployment": "ReplicaSet", "statefulset": "StatefulSet", "daemonset": "DaemonSet"}
+    return {
+        it["metadata"]["uid"]
+        for it in pods
+        if it["metadata"]["ownerReferences"][0]["kind"] == made_by[kind]
+        and "deletionTimestamp" not in it["metadata"]
+    }
+
+
+def quick_web(kind: str = "Deployment", **spec: object) -> dict[str, object]:
     """It needs no time to end."""
     web = yaml.safe_load(yaml.safe_dump(WEB))
     web["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
-    found: dict[str, object] = {**web, "spec": {**web["spec"], **spec}}
+    # Each kind has labels of its own, or they would take each other's pods.
+    labels = {"app": "web", "kind": kind}
+    web["spec"]["selector"]["matchLabels"] = labels
+    web["spec"]["template"]["metadata"]["labels"] = labels
+    if kind == "DaemonSet":
+        del web["spec"]["replicas"]
+    found: dict[str, object] = {**web, "kind": kind, "spec": {**web["spec"], **spec}}
     return found
 
 

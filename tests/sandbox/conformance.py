@@ -665,6 +665,32 @@ WORKLOADS = Story(
         Ask("POST", "/apis/apps/v1/namespaces/NS/replicasets", {
             **deployment("rs"), "kind": "ReplicaSet"}),
         Ask("GET", "/apis/apps/v1/namespaces/NS/replicasets/rs", accept=TABLE),
+        Ask("POST", "/apis/apps/v1/namespaces/NS/controllerrevisions", {
+            "metadata": {"name": "r"}, "revision": 3, "data": {"a": 1}}),
+        Ask("POST", "/apis/apps/v1/namespaces/NS/controllerrevisions", {
+            "metadata": {"name": "s", "ownerReferences": [{**_OWNER, "apiVersion": "apps/v1",
+                "kind": "StatefulSet", "controller": True}]}, "revision": 4, "data": {}}),
+        Ask("GET", "/apis/apps/v1/namespaces/NS/controllerrevisions", accept=TABLE),
+        Ask("PATCH", "/apis/apps/v1/namespaces/NS/controllerrevisions/r", {"data": {"a": 2}},
+            MERGE, compare="words"),
+        Ask("DELETE", "/apis/apps/v1/namespaces/NS/controllerrevisions/r"),
+        Ask("POST", DEPLOYMENTS, deployment("bad", strategy={"type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}}), compare="words"),
+        Ask("POST", DEPLOYMENTS, deployment("bad", strategy={"type": "Nonsense"}),
+            compare="words"),
+        Ask("POST", DEPLOYMENTS, deployment("bad", strategy={"type": "RollingUpdate",
+            "rollingUpdate": {"maxSurge": "many"}}), compare="words"),
+        *(
+            Ask("POST", f"/apis/apps/v1/namespaces/NS/{plural}", {"metadata": {"name": "bad"},
+                "spec": {**deployment("s")["spec"], "updateStrategy": strategy}}, compare="code")
+            for plural in ("statefulsets", "daemonsets")
+            for strategy in (
+                {"type": "Nonsense"},
+                {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "many"}},
+                {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}},
+            )
+            if plural != "statefulsets" or "maxUnavailable" not in str(strategy)
+        ),
     ],
 )  # fmt: skip
 

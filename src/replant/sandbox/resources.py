@@ -143,6 +143,9 @@ REPLICA_SETS = Resource(
     categories=_ALL, status=True, scale=True, generation=True,
     fields=_paths("status.replicas"),
 )  # fmt: skip
+CONTROLLER_REVISIONS = Resource(
+    "ControllerRevision", "controllerrevisions", "apps", namespaced=True
+)
 JOBS = Resource(
     "Job", "jobs", "batch", namespaced=True, categories=_ALL, status=True, generation=True,
     fields=_paths("status.successful"), propagation=ORPHAN,
@@ -191,6 +194,7 @@ BUILT_IN = (
     STATEFUL_SETS,
     DAEMON_SETS,
     REPLICA_SETS,
+    CONTROLLER_REVISIONS,
     JOBS,
     CRON_JOBS,
     STORAGE_CLASSES,

@@ -27,6 +27,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
+def _is_amount(value: Any) -> bool:
+    return _is_number(value) or _is_text(value)
+
+
 def _texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_text, value))
 
@@ -92,6 +96,14 @@ _POD_SPEC: dict[Path, Check] = {
     ("serviceAccountName",): _is_text,
     ("terminationGracePeriodSeconds",): _is_number,
 }
+_STRATEGY: dict[Path, Check] = {
+    (): _is_map,
+    ("type",): _is_text,
+    ("rollingUpdate",): _is_map,
+    ("rollingUpdate", "maxSurge"): _is_amount,
+    ("rollingUpdate", "maxUnavailable"): _is_amount,
+    ("rollingUpdate", "partition"): _is_number,
+}
 _OWN: dict[str, dict[Path, Check]] = {
     "ConfigMap": {("data",): _texts_by_name},
     "Secret": {("data",): _texts_by_name, ("stringData",): _texts_by_name},
@@ -125,8 +137,21 @@ _OWN: dict[str, dict[Path, Check]] = {
         ("spec", "scope"): _is_text,
         ("spec", "versions"): _maps,
     },
+    "ControllerRevision": {("revision",): _is_number},
     **{
-        kind: {("spec", "replicas"): _is_number, ("spec", "selector"): _is_selector}
+        kind: {
+            ("spec", "replicas"): _is_number,
+            ("spec", "selector"): _is_selector,
+            ("spec", "minReadySeconds"): _is_number,
+            ("spec", "revisionHistoryLimit"): _is_number,
+            ("spec", "progressDeadlineSeconds"): _is_number,
+            ("spec", "paused"): _is_truth,
+            **{
+                ("spec", strategy, *path): check
+                for strategy in ("strategy", "updateStrategy")
+                for path, check in _STRATEGY.items()
+            },
+        }
         for kind in ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job")
     },
 }

@@ -8,7 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from replant.objects import POD_SPEC_PATHS, Object
-from replant.sandbox.refusals import Cause, forbidden_value, invalid_value, required_value
+from replant.sandbox.refusals import (
+    Cause,
+    forbidden_value,
+    invalid_value,
+    required_value,
+    unsupported_value,
+)
 from replant.sandbox.resources import Resource, defined_resources
 from replant.sandbox.structure import structure_of
 
@@ -201,6 +207,45 @@ def _class(obj: Object) -> Iterator[Cause]:
         yield required_value("provisioner")
 
 
+def _amount(field: str, value: Any) -> Iterator[Cause]:
+    """What is wrong with a number of pods, said as such or as a part of all in percent."""
+    if isinstance(value, str) and not re.fullmatch(r"[0-9]+%", value):
+        why = "a valid percent string must be a numeric string followed by an ending '%'"
+        yield invalid_value(field, value, f"{why} (e.g. '1%',  or '93%', regex used for "
+                            "validation is '[0-9]+%')")  # fmt: skip
+    elif isinstance(value, int) and value < 0:
+        yield invalid_value(field, value, "must be greater than or equal to 0")
+
+
+def _strategy(obj: Object, name: str, kinds: tuple[str, ...]) -> Iterator[Cause]:
+    strategy = at(obj, ("spec", name)) or {}
+    if strategy.get("type") not in kinds:
+        yield unsupported_value(f"spec.{name}", strategy.get("type"), kinds)
+    elif strategy["type"] == "RollingUpdate":
+        for limit, value in (strategy.get("rollingUpdate") or {}).items():
+            yield from _amount(f"spec.{name}.rollingUpdate.{limit}", value)
+
+
+def _stands_still(obj: Object, name: str) -> bool:
+    """Whether neither a pod more nor a pod less is allowed."""
+    limits = at(obj, ("spec", name, "rollingUpdate")) or {}
+    return bool(limits) and all(it in _NOUGHT for it in limits.values())
+
+
+def _deployment(obj: Object) -> Iterator[Cause]:
+    yield from _strategy(obj, "strategy", ("Recreate", "RollingUpdate"))
+    if _stands_still(obj, "strategy"):
+        why = "may not be 0 when `maxSurge` is 0"
+        yield invalid_value("spec.strategy.rollingUpdate.maxUnavailable", 0, why)
+
+
+def _daemon_set(obj: Object) -> Iterator[Cause]:
+    yield from _strategy(obj, "updateStrategy", _REPLACED)
+    if _stands_still(obj, "updateStrategy"):
+        why = "cannot be 0 when maxSurge is 0"
+        yield required_value("spec.updateStrategy.rollingUpdate.maxUnavailable", why)
+
+
 def _definition(obj: Object) -> Iterator[Cause]:
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
@@ -229,10 +274,15 @@ def _is_usable(definition: Object) -> bool:
     return True
 
 
+_NOUGHT = (0, "0%")
+_REPLACED = ("RollingUpdate", "OnDelete")
 _CONTENT: dict[str, Callable[[Object], Iterator[Cause]]] = {
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _claim,
     "StorageClass": _class,
+    "Deployment": _deployment,
+    "StatefulSet": lambda obj: _strategy(obj, "updateStrategy", _REPLACED),
+    "DaemonSet": _daemon_set,
     "CustomResourceDefinition": _definition,
 }
 
@@ -321,6 +371,11 @@ def _attachment_change(old: Object, new: Object) -> Iterator[Cause]:
         yield invalid_value("spec", "…", "field is immutable")
 
 
+def _revision_change(old: Object, new: Object) -> Iterator[Cause]:
+    if old.get("data") != new.get("data"):
+        yield invalid_value("data", "…", "field is immutable")
+
+
 def _selector_change(old: Object, new: Object) -> Iterator[Cause]:
     if at(old, ("spec", "selector")) != at(new, ("spec", "selector")):
         yield invalid_value("spec.selector", "…", "field is immutable")
@@ -356,6 +411,7 @@ _CHANGES: dict[str, Callable[[Object, Object], Iterator[Cause]]] = {
     "ReplicaSet": _selector_change,
     "DaemonSet": _selector_change,
     "StatefulSet": _stateful_set_change,
+    "ControllerRevision": _revision_change,
 }
 
 

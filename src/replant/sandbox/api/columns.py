@@ -253,6 +253,14 @@ def _last_seen(obj: Object) -> Cell:
     return Since(obj.get("lastTimestamp") or obj.get("eventTime") or obj.get("firstTimestamp"))
 
 
+def _controller(obj: Object) -> Cell:
+    for owner in at(obj, ("metadata", "ownerReferences")) or ():
+        if owner.get("controller"):
+            group = str(owner["apiVersion"]).rpartition("/")[0]
+            return f"{owner['kind'].lower()}{f'.{group}' if group else ''}/{owner['name']}"
+    return NONE
+
+
 def _holder(obj: Object) -> Cell:
     return _path("spec", "holderIdentity")(obj)
 
@@ -367,6 +375,11 @@ _COLUMNS: dict[str, tuple[Column, ...]] = {
     ),
     "ReplicationController": _REPLICAS,
     "ReplicaSet": _REPLICAS,
+    "ControllerRevision": (
+        Column("Controller", _controller),
+        Column("Revision", _number("revision"), "integer"),
+        AGE,
+    ),
     "Deployment": (
         Column("Ready", _ready_of),
         Column("Up-to-date", _number("status", "updatedReplicas"), "integer"),

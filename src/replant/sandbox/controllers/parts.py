@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.json import Decoder
 
 from replant.objects import Object
@@ -34,6 +34,11 @@ class Owner(Struct, gc=False):
     blockOwnerDeletion: bool | None = None  # noqa: N815
 
 
+def controller(owners: list[Owner] | None) -> Owner | None:
+    """The one that makes an object again when it goes."""
+    return next((it for it in owners or () if it.controller), None)
+
+
 class Kin(Struct, gc=False):
     """To whom an object belongs, and what keeps it."""
 
@@ -58,13 +63,14 @@ class Metadata(Struct, gc=False):
     annotations: Strings | None = None
     finalizers: list[str] | None = None
     ownerReferences: list[Owner] | None = None  # noqa: N815
+    creationTimestamp: str = ""  # noqa: N815
     deletionTimestamp: str | None = None  # noqa: N815
     deletionGracePeriodSeconds: int | None = None  # noqa: N815
 
     @property
     def controller(self) -> Owner | None:
         """The one that makes it again when it goes."""
-        return next((it for it in self.ownerReferences or () if it.controller), None)
+        return controller(self.ownerReferences)
 
 
 class PodSpec(Struct, gc=False):
@@ -83,6 +89,7 @@ class Condition(Struct, gc=False):
 
     type: str = ""
     status: str = ""
+    lastTransitionTime: str | None = None  # noqa: N815
 
 
 class Status(Struct, gc=False):
@@ -97,6 +104,12 @@ class Status(Struct, gc=False):
     def ready(self) -> bool:
         """Whether it says so of itself."""
         return any(it.type == "Ready" and it.status == "True" for it in self.conditions or ())
+
+    @property
+    def ready_since(self) -> str:
+        """When it last became so, or nothing."""
+        said = (it.lastTransitionTime for it in self.conditions or () if it.type == "Ready")
+        return next(said, None) or ""
 
 
 class Pod(Struct, gc=False):
@@ -118,8 +131,8 @@ class Node(Struct, gc=False):
     """A node."""
 
     metadata: Metadata
-    spec: NodeSpec
-    status: Status
+    spec: NodeSpec = field(default_factory=NodeSpec)
+    status: Status = field(default_factory=Status)
 
     @property
     def attached(self) -> set[str]:
