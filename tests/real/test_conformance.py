@@ -54,6 +54,7 @@ def answers(http: httpx.Client, plane: ControlPlane | None = None) -> Answers:
         if story is DEFINITIONS and plane:
             # It takes real Kubernetes a moment to serve what was defined.
             plane.wait_served("/apis/story.example.com/v1/widgets")
+            plane.wait_served("/apis/schema.example.com/v1/gadgets")
     return seen
 
 

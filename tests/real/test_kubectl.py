@@ -410,7 +410,17 @@ def test_kinds_of_ones_own(kubectl: Kubectl) -> None:
                     "name": "v1",
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "spec": {
+                                    "type": "object",
+                                    "properties": {"size": {"type": "integer", "maximum": 9}},
+                                }
+                            },
+                        }
+                    },
                     "additionalPrinterColumns": [
                         {"name": "Size", "type": "integer", "jsonPath": ".spec.size"}
                     ],
@@ -427,5 +437,9 @@ def test_kinds_of_ones_own(kubectl: Kubectl) -> None:
         ["NAME", "SIZE"],
         ["w", "2"],
     ]
+    for validate in ("true", "false"):
+        wrong = {**widget, "spec": {"size": 10}}
+        refused = kubectl.tried(f"apply --validate={validate} -f -", given=wrong)
+        assert "spec.size in body should be less than or equal to 9" in refused.stderr
     kubectl("delete crd widgets.example.com")
     assert "could not find the requested resource" in kubectl.tried("get wd").stderr

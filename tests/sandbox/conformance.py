@@ -777,7 +777,179 @@ _WIDGET = {
     "metadata": {"name": "w"},
     "spec": {"size": 1},
 }
-DEFINITIONS = Story("definitions", [Ask("POST", CRDS, _CRD, compare="code")])
+GADGET_SPEC = {
+    "type": "object",
+    "required": ["size"],
+    "properties": {
+        "size": {"type": "integer", "minimum": 1, "maximum": 10},
+        "mode": {"type": "string", "enum": ["fast", "slow"], "default": "fast"},
+        "name": {"type": "string", "pattern": "^[a-z]+$", "minLength": 2, "maxLength": 5},
+        "even": {"type": "integer", "multipleOf": 2, "minimum": 0, "exclusiveMinimum": True},
+        "most": {"type": "number", "maximum": 9, "exclusiveMaximum": True},
+        "flags": {
+            "type": "array", "items": {"type": "string"}, "maxItems": 2, "minItems": 1,
+        },
+        "when": {"type": "string", "format": "date-time"},
+        "nested": {
+            "type": "object",
+            "required": ["c"],
+            "properties": {
+                "a": {"type": "string", "default": "x"},
+                "b": {"type": "boolean", "nullable": True, "default": True},
+                "c": {"type": "string"},
+            },
+        },
+        "labels": {
+            "type": "object", "additionalProperties": {"type": "string"}, "maxProperties": 2,
+            "minProperties": 1,
+        },
+        "amount": {"x-kubernetes-int-or-string": True},
+        "any": {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {"known": {"type": "object", "properties": {"k": {"type": "string"}}}},
+        },
+        "anything": {"x-kubernetes-preserve-unknown-fields": True},
+        "template": {
+            "type": "object",
+            "x-kubernetes-embedded-resource": True,
+            "x-kubernetes-preserve-unknown-fields": True,
+        },
+        "either": {
+            "type": "object",
+            "properties": {"l": {"type": "string"}, "r": {"type": "string"}},
+            "oneOf": [{"required": ["l"]}, {"required": ["r"]}],
+        },
+        "some": {
+            "type": "object",
+            "properties": {"l": {"type": "string"}, "r": {"type": "string"}},
+            "anyOf": [{"required": ["l"]}, {"required": ["r"]}],
+            "not": {"required": ["l", "r"]},
+        },
+        "both": {"type": "string", "allOf": [{"minLength": 2}, {"pattern": "^a"}]},
+        "ports": {
+            "type": "array",
+            "x-kubernetes-list-type": "map",
+            "x-kubernetes-list-map-keys": ["port"],
+            "items": {
+                "type": "object", "required": ["port"], "properties": {"port": {"type": "integer"}},
+            },
+        },
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+        "code": {"type": "integer", "enum": [1, 2]},
+        "ip": {"type": "string", "format": "ipv4"},
+    },
+}  # fmt: skip
+_STATUS = {"phase": {"type": "string"}, "n": {"type": "integer"}}
+_GADGET_CRD = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "gadgets.schema.example.com"},
+    "spec": {
+        "group": "schema.example.com",
+        "scope": "Namespaced",
+        "names": {"kind": "Gadget", "plural": "gadgets", "singular": "gadget"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "subresources": {"status": {}},
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {
+                            "spec": GADGET_SPEC,
+                            "status": {"type": "object", "properties": _STATUS},
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+_GADGETS = "/apis/schema.example.com/v1/namespaces/NS/gadgets"
+
+
+def gadget(spec: Json = None, **more: Json) -> Json:
+    kind = {"apiVersion": "schema.example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}}
+    return {**kind, **({} if spec is None else {"spec": spec}), **more}
+
+
+_POD = {"apiVersion": "v1", "kind": "Pod"}
+_GOOD: tuple[Json, ...] = (
+    {"size": 1}, {"size": 2.0}, {"size": 1, "mode": None}, {"size": 1, "nested": None},
+    {"size": 1, "nested": {"c": "y", "b": None, "d": "unknown"}},
+    {"size": 1, "nested": {"c": "y", "a": None}}, {"size": 1, "when": "2024-01-01T00:00:00Z"},
+    {"size": 1, "amount": "5"}, {"size": 1, "amount": 5}, {"size": 1, "anything": [1, "x"]},
+    {"size": 1, "any": {"x": [1, {"y": None}], "known": {"k": "v", "z": 1}}},
+    {"size": 1, "template": {**_POD, "metadata": {"name": "x", "nonsense": 1}, "spec": {}}},
+    {"size": 1, "unknown": 1}, {"size": 1, "labels": {"a": "b"}}, {"size": 1, "ip": "10.0.0.1"},
+    {"size": 1, "either": {"l": "a"}, "some": {"r": "b"}, "both": "ab", "set": ["a", "b"]},
+)  # fmt: skip
+_WRONG: tuple[Json, ...] = (
+    {"size": "x"}, {"size": 0}, {"size": 11}, {}, {"size": None}, {"size": True}, {"size": {}},
+    {"size": [1]}, {"size": 1, "mode": "other"}, {"size": 1, "name": "A"},
+    {"size": 1, "name": "AB"}, {"size": 1, "even": 3}, {"size": 1, "even": 0},
+    {"size": 1, "most": 9}, {"size": 1, "flags": []}, {"size": 1, "flags": ["a", "b", "c"]},
+    {"size": 1, "flags": ["a", 1]}, {"size": 1, "flags": [None]}, {"size": 1, "flags": "x"},
+    {"size": 1, "when": "soon"}, {"size": 1, "nested": {}}, {"size": 1, "nested": []},
+    {"size": 1, "nested": "s"}, {"size": 1, "labels": {}}, {"size": 1, "labels": {"a": 1}},
+    {"size": 1, "labels": {"a": "1", "b": "2", "c": "3"}}, {"size": 1, "amount": True},
+    {"size": 1, "amount": 1.5}, {"size": 1, "either": {"l": "a", "r": "b"}},
+    {"size": 1, "some": {"l": "a", "r": "b"}}, {"size": 1, "ports": [{}]},
+    {"size": 1, "set": ["a", "a"]}, {"size": 1, "code": 3}, {"size": 1, "ip": "nope"},
+    {"size": 1, "template": {**_POD, "kind": "p d"}},
+)  # fmt: skip
+_SEVERAL: tuple[Json, ...] = (
+    {"size": 1, "mode": 5}, {"size": 1, "even": -1}, {"size": 1, "name": "abcdef"},
+    {"size": 1, "template": {}}, {"size": 1, "either": {}}, {"size": 1, "some": {}},
+    {"size": 1, "both": "b"}, {"size": 1, "both": "x!"},
+    {"size": 1, "ports": [{"port": 1}, {"port": 1}]},
+    {"size": "a", "mode": "z", "name": 5, "flags": {"x": 1}},
+)  # fmt: skip
+"""With messages in any order, or in words that have changed since."""
+SCHEMAS = Story(
+    "schemas",
+    [
+        *(Ask("POST", f"{_GADGETS}?dryRun=All", gadget(it)) for it in (*_GOOD, *_WRONG)),
+        *(Ask("POST", f"{_GADGETS}?dryRun=All", gadget(it), compare="words") for it in _SEVERAL),
+        Ask("POST", f"{_GADGETS}?dryRun=All", gadget()),
+        Ask("POST", f"{_GADGETS}?dryRun=All", gadget(5)),
+        Ask("POST", f"{_GADGETS}?dryRun=All&fieldValidation=Nonsense", gadget({"size": 1})),
+        Ask("POST", f"{_GADGETS}?dryRun=All", gadget({"size": 1}, extra=1,
+            status={"n": "not looked at"}, metadata={"name": "g", "nonsense": 1}),
+            only=("spec", "extra", "status")),
+        Ask("POST", _GADGETS, gadget({"size": 1}), save="g"),
+        Ask("PUT", f"{_GADGETS}/g", gadget({"size": 99}, metadata={
+            "name": "g", "resourceVersion": "$g.metadata.resourceVersion"})),
+        Ask("PUT", f"{_GADGETS}/g", gadget({"size": 3, "zz": 1}, metadata={
+            "name": "g", "resourceVersion": "$g.metadata.resourceVersion"})),
+        Ask("PATCH", f"{_GADGETS}/g", {"spec": {"size": 99}}, MERGE),
+        Ask("PATCH", f"{_GADGETS}/g", {"spec": {"zz": 99}}, MERGE),
+        Ask("PATCH", f"{_GADGETS}/g", {"spec": {"mode": None}}, MERGE),
+        Ask("PATCH", f"{_GADGETS}/g", [{"op": "replace", "path": "/spec/size", "value": "s"}],
+            JSON_PATCH),
+        Ask("PATCH", f"{_GADGETS}/g?fieldManager=me&force=true", gadget({"size": 77}), APPLY),
+        Ask("PATCH", f"{_GADGETS}/g?fieldManager=me&force=true", gadget({"size": "x"}), APPLY,
+            compare="code"),
+        Ask("PATCH", f"{_GADGETS}/g?fieldManager=me&force=true", gadget({"zz": 5}), APPLY,
+            compare="code"),
+        Ask("PATCH", f"{_GADGETS}/g?fieldManager=me&force=true", gadget({"size": 7}), APPLY),
+        Ask("PATCH", f"{_GADGETS}/g/status", {"status": {"n": "x"}}, MERGE, compare="words"),
+        Ask("PATCH", f"{_GADGETS}/g/status", {"status": {"n": 1, "u": 1}}, MERGE),
+        Ask("GET", f"{_GADGETS}/g"),
+        Ask("DELETE", f"{CRDS}/gadgets.schema.example.com", compare="code"),
+    ],
+)  # fmt: skip
+DEFINITIONS = Story(
+    "definitions",
+    [
+        Ask("POST", CRDS, _CRD, compare="code"),
+        Ask("POST", CRDS, _GADGET_CRD, compare="code"),
+    ],
+)
 CUSTOM = Story(
     "custom",
     [
@@ -871,6 +1043,6 @@ KINDS = Story(
 
 STORIES: Iterable[Story] = (
     CREATING, READING, UPDATING, PATCHING, DELETING, CASCADING, PODS_STORY, EVICTING, STORAGE,
-    NODES, WORKLOADS, APPLYING, WATCHING, DEFINITIONS, CUSTOM, KINDS, REVIEWS,
+    NODES, WORKLOADS, APPLYING, WATCHING, DEFINITIONS, SCHEMAS, CUSTOM, KINDS, REVIEWS,
 )  # fmt: skip
 """In this order: what is defined in one may be used in the next."""

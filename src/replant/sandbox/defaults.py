@@ -8,12 +8,15 @@ from typing import Any
 
 from replant.objects import POD_SPEC_PATHS, Object
 from replant.sandbox.resources import Resource
+from replant.sandbox.schemas.complete import complete
 from replant.sandbox.validation import at
 
 
 def fill(resource: Resource, obj: Object) -> None:
     """Write the defaults of its kind into an object."""
     if resource.custom:
+        if resource.schema is not None:
+            complete(resource.schema, obj)
         return
     if path := POD_SPEC_PATHS.get(resource.kind):
         spec = at(obj, path)

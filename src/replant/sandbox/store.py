@@ -19,6 +19,7 @@ from replant.sandbox.changes import Deletion
 from replant.sandbox.ownership import Manager
 from replant.sandbox.refusals import (
     MODIFIED,
+    Cause,
     already_exists,
     conflict,
     forbidden,
@@ -215,7 +216,7 @@ class Store:
         old = old_entry.value()
         self._check_same(resource, obj, old_entry)
         new = changes.taken_over(resource, old, obj, subresource)
-        if subresource != "status":
+        if subresource != "status" or resource.custom:
             defaults.fill(resource, new)
         self._check_update(resource, old, new, subresource)
         if (
@@ -302,11 +303,11 @@ class Store:
 
     def _check_update(self, resource: Resource, old: Object, new: Object, subresource: str) -> None:
         metadata = new["metadata"]
-        if subresource == "status" and metadata == old["metadata"]:
-            return
-        causes = validation.metadata_causes(resource, metadata)
-        causes += changes.new_finalizers(old["metadata"], metadata)
-        if not subresource:
+        causes: list[Cause] = []
+        if not (subresource == "status" and metadata == old["metadata"]):
+            causes += validation.metadata_causes(resource, metadata)
+            causes += changes.new_finalizers(old["metadata"], metadata)
+        if not subresource or resource.custom:
             causes += validation.content_causes(resource, new)
             causes += validation.change_causes(resource, old, new)
         if causes:

@@ -16,6 +16,8 @@ from replant.sandbox.refusals import (
     unsupported_value,
 )
 from replant.sandbox.resources import Resource, defined_resources
+from replant.sandbox.schemas.check import causes as schema_causes
+from replant.sandbox.schemas.sound import is_sound
 from replant.sandbox.structure import structure_of
 
 _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -176,8 +178,10 @@ _METADATA: dict[str, Callable[[Any], Iterator[Cause]]] = {
 
 def content_causes(resource: Resource, obj: Object) -> list[Cause]:
     """What is wrong with the rest, as far as this is looked at."""
+    if resource.custom:
+        return schema_causes(resource.schema, obj) if resource.schema else []
     causes: list[Cause] = []
-    if resource.kind in POD_SPEC_PATHS and not resource.custom:
+    if resource.kind in POD_SPEC_PATHS:
         path = POD_SPEC_PATHS[resource.kind]
         if not at(obj, (*path, "containers")):
             causes.append(required_value(".".join((*path, "containers"))))
@@ -269,6 +273,8 @@ def _is_usable(definition: Object) -> bool:
     try:
         for resource in defined_resources(definition):
             structure_of(resource)
+            if resource.schema is not None and not is_sound(resource.schema):
+                return False
     except (AttributeError, KeyError, TypeError, ValueError):
         return False
     return True

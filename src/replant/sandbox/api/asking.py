@@ -25,6 +25,7 @@ from replant.sandbox.refusals import (
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
 
 JSON, YAML = "application/json", "application/yaml"
+_FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
 _READABLE = {"", JSON, YAML, protobuf.MEDIA, "application/x-www-form-urlencoded"}
 
 
@@ -94,6 +95,14 @@ def dry_run(request: Request, options: str) -> bool:
     """Whether nothing is to be stored."""
     asked = request.query_params.getlist("dryRun")
     return checked_dry_run(asked, options)
+
+
+def check_field_validation(request: Request, options: str) -> None:
+    """ApiError if somebody wants unknown fields to be treated in a way that there is not."""
+    said = request.query_params.get("fieldValidation", "")
+    if said not in _FIELD_VALIDATION:
+        cause = unsupported_value("fieldValidation", said, _FIELD_VALIDATION)
+        raise invalid_kind(options, "meta.k8s.io", "", [cause])
 
 
 def checked_dry_run(asked: list[str], options: str) -> bool:

@@ -25,6 +25,7 @@ from replant.sandbox.refusals import (
     unsupported_value,
 )
 from replant.sandbox.resources import BACKGROUND, FOREGROUND, ORPHAN, Resource
+from replant.sandbox.schemas import check as schemas
 from replant.sandbox.store import Store
 from replant.sandbox.structure import structure_of
 
@@ -39,6 +40,7 @@ _VERSION_NEEDED = {"PodDisruptionBudget", "CustomResourceDefinition"}
 
 async def create(store: Store, request: Request, target: Target) -> Response:
     """A new object."""
+    asking.check_field_validation(request, "CreateOptions")
     how = wanted_format(request, store.now())
     resource = target.resource
     obj = asking.checked_object(await asking.content(request), resource)
@@ -57,6 +59,7 @@ async def create(store: Store, request: Request, target: Target) -> Response:
 
 async def replace_object(store: Store, request: Request, target: Target) -> Response:
     """An object anew."""
+    asking.check_field_validation(request, "UpdateOptions")
     how = wanted_format(request, store.now())
     resource = target.resource
     obj = asking.checked_object(await asking.content(request), resource)
@@ -79,6 +82,7 @@ async def replace_object(store: Store, request: Request, target: Target) -> Resp
 
 async def patch(store: Store, request: Request, target: Target) -> Response:
     """An object changed."""
+    asking.check_field_validation(request, "PatchOptions")
     how = wanted_format(request, store.now())
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     dry_run = asking.dry_run(request, "PatchOptions")
@@ -134,6 +138,9 @@ def _apply(store: Store, request: Request, target: Target, body: Any) -> Respons
         raise bad_request("metadata.managedFields must be nil")
     if resource.status and target.subresource != "status":
         wants.pop("status", None)
+    if resource.schema is not None and (why := schemas.untyped(resource.schema, wants)):
+        about = f"({target.namespace}/{target.name}; {resource.api_version}, Kind={resource.kind})"
+        raise ApiError(500, "", f"failed to create typed patch object {about}: {why}")
     who = replace(
         asking.manager(request, resource.api_version, target.subresource),
         operation=ownership.APPLY,
