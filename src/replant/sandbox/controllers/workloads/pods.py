@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from math import ceil
 
@@ -50,23 +51,31 @@ def is_over(entry: Entry) -> bool:
     return entry.fields["status.phase"] in parts.OVER
 
 
+@lru_cache(maxsize=1024)
+def _state(text: bytes) -> tuple[bool, bool, str]:
+    """Whether a pod is being deleted, whether it is ready, and since when.
+
+    A workload looks at the same few pods several times, one after the other.
+    """
+    pod = parts.read_pod(text)
+    return bool(pod.metadata.deletionTimestamp), pod.status.ready, pod.status.ready_since
+
+
 def is_ending(entry: Entry) -> bool:
     """Whether it is being deleted."""
-    return b'"deletionTimestamp"' in entry.text and bool(
-        parts.read_pod(entry.text).metadata.deletionTimestamp
-    )
+    return _state(entry.text)[0]
 
 
 def is_ready(entry: Entry) -> bool:
     """Whether it runs, and says that it is ready."""
-    return entry.fields["status.phase"] == "Running" and parts.read_pod(entry.text).status.ready
+    return entry.fields["status.phase"] == "Running" and _state(entry.text)[1]
 
 
 def unavailable_for(entry: Entry, min_ready: int, now: datetime) -> float | None:
     """How many seconds a pod still has to be ready until it counts; None if it is not ready."""
     if not is_ready(entry):
         return None
-    since = parts.read_pod(entry.text).status.ready_since if min_ready else ""
+    since = _state(entry.text)[2] if min_ready else ""
     if not since:
         return 0
     return max(min_ready - (now - datetime.fromisoformat(since)).total_seconds(), 0)
