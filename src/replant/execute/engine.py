@@ -20,7 +20,8 @@ from replant.execute.timing import Timing, written
 from replant.execute.world import World
 from replant.plan.model import Step
 
-ACTS_AT_ONCE = 8
+ACTS_AT_ONCE = 256
+"""Under way at a time: a hook may take minutes, and each of these is a node or a pod."""
 RELIST = 60.0
 """So long nothing that is waited for may come before the watches are doubted."""
 ENDING = 30.0

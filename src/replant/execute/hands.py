@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
 import msgspec
@@ -25,6 +26,9 @@ from replant.execute.actuators import Actuator
 from replant.execute.mirror import Mirror
 from replant.objects import PERSISTENT_VOLUME, Object
 
+REQUESTS_AT_ONCE = 8
+"""More would not be faster, and each connection that is kept open makes the others dearer."""
+
 
 class Hands:
     """Through these, and nothing else, a run changes anything."""
@@ -34,18 +38,21 @@ class Hands:
         self._writer = writer
         self._mirror = mirror
         self._actuator = actuator
+        self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def do(self, act: Act) -> object:
         """What was seen, or None for what was done; errors are the ports'."""
-        if not act.changes:
-            return await self._look(act)
-        await self._change(act)
-        return None
-
-    async def _look(self, act: Act) -> object:
         match act:
             case ObservePlace():
                 return await self._actuator.observe(act.place)
+            case Switch():
+                await self._actuator.switch(act.place, act.wanted)
+                return None
+        async with self._free:
+            return await (self._change(act) if act.changes else self._look(act))
+
+    async def _look(self, act: Act) -> object:
+        match act:
             case LookAtNode():
                 return await self._mirror.look_at(act.node)
             case LookAtObjects():
@@ -60,8 +67,6 @@ class Hands:
                 await self._set_schedulable(act, on=True)
             case Evict():
                 await self._writer.evict(act.pod, namespace=act.namespace, uid=act.uid)
-            case Switch():
-                await self._actuator.switch(act.place, act.wanted)
             case Annotate():
                 await self._annotate(act)
             case DeleteClass():

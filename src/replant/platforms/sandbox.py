@@ -14,6 +14,7 @@ from replant.cluster.answers import Request, TryLater
 from replant.cluster.connection import Connection
 from replant.errors import Refused, Uncertain
 from replant.execute.actuators import Place, Replica, Wanted
+from replant.execute.hands import REQUESTS_AT_ONCE
 from replant.execute.timing import RealTiming, Timing, first_of, read
 
 STEP = 1.0
@@ -48,10 +49,12 @@ class SandboxActuator:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def observe(self, place: Place) -> tuple[Replica, ...]:
         """The replicas as they run now; see Actuator."""
-        body = await _ask(self._connection, Request("GET", _path(place)))
+        async with self._free:
+            body = await _ask(self._connection, Request("GET", _path(place)))
         found = msgspec.json.decode(body, type=_Replicas).replicas
         return tuple(Replica(it.name, it.gates, it.flags, it.ready) for it in found)
 
@@ -60,7 +63,10 @@ class SandboxActuator:
         change: dict[str, Any] = {"gates": wanted.gates}
         if not place.node:
             change |= {"addFlags": wanted.add_flags, "removeFlags": wanted.remove_flags}
-        await _ask(self._connection, Request("PUT", _path(place), {}, msgspec.json.encode(change)))
+        async with self._free:
+            await _ask(
+                self._connection, Request("PUT", _path(place), {}, msgspec.json.encode(change))
+            )
 
     async def aclose(self) -> None:
         """There is nothing to leave behind."""
