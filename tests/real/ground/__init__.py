@@ -10,5 +10,6 @@ cloud        moto's EC2 server (ec2_server), and what it says of disks
 volumes      volumes, claims and pods for tests
 nodes        light nodes, played as a kubelet would write them
 machine      the real node: containerd, kubelet, and the one image (image) that its pods run
+hooks        a user's command that switches gates, and the test at its other end
 drivers      the CSI driver and its attacher, from ../csi
 """

@@ -27,6 +27,10 @@ PATHS = {
     "SelfSubjectRulesReview": "apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
     "ClusterRole": "apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": "apis/rbac.authorization.k8s.io/v1/roles",
+    "RoleBinding": "apis/rbac.authorization.k8s.io/v1/rolebindings",
+    "StatefulSet": "apis/apps/v1/statefulsets",
+    "PodDisruptionBudget": "apis/policy/v1/poddisruptionbudgets",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,11 @@ class Cloud(Stoppable):
         """The instance that has the disk, or nothing."""
         found = self._ec2.describe_volumes(VolumeIds=[disk])["Volumes"][0]["Attachments"]
         return found[0]["InstanceId"] if found else ""
+
+    def attachments(self, disks: Iterable[str]) -> dict[str, list[str]]:
+        """The instances that have each disk."""
+        found = self._ec2.describe_volumes(VolumeIds=list(disks))["Volumes"]
+        return {it["VolumeId"]: [at["InstanceId"] for at in it["Attachments"]] for it in found}
 
     def calls(self, disk: str) -> list[dict[str, Any]]:
         """Who has changed the disk so far, oldest first."""

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import trustme
 import yaml
@@ -28,7 +29,13 @@ AUDIT = {
     "kind": "Policy",
     "omitStages": ["RequestReceived"],
     "rules": [
-        {"level": "Metadata", "userGroups": ["system:serviceaccounts:replant"]},
+        {
+            "level": "Metadata",
+            "userGroups": [
+                "system:serviceaccounts:replant",
+                "system:serviceaccounts:replant-system",
+            ],
+        },
     ],
 }
 """What those with a role of ours ask is written down; nothing else is."""
@@ -164,12 +171,27 @@ class ControlPlane(Stoppable):
         wait_for(lambda: self.api.find("ServiceAccount", "default", "default"), "the account")
 
     def start_scheduler(self, gates: Mapping[str, bool] | None = None) -> None:
-        self.stop_part("kube-scheduler")
+        # Asked to end, it takes its time; and it has nothing that it could leave half-done.
+        if self.runs("kube-scheduler"):
+            self.kill_part("kube-scheduler")
         self._start_client("kube-scheduler", _gate_flags(gates or {}))
 
     def stop_part(self, name: str) -> None:
         if process := self._parts.pop(name, None):
             process.stop()
+
+    def kill_part(self, name: str) -> None:
+        """End it without a farewell, as when its machine dies."""
+        self._parts.pop(name).kill()
+
+    def runs(self, name: str) -> bool:
+        return name in self._parts
+
+    def restart_api_server(self) -> None:
+        """Start it where it was, once it was killed: everybody knows that address."""
+        port = urlsplit(self._server).port or 0
+        self._parts["kube-apiserver"] = process = self._api_server(port)
+        process.wait_until(self.api.ready)
 
     def log(self, name: str) -> str:
         """What a part has written so far, over all its starts."""
@@ -204,40 +226,9 @@ class ControlPlane(Stoppable):
         self._etcd = f"https://{LOOPBACK}:{self._start('etcd', start)}"
 
     def _start_api_server(self) -> None:
-        certificate, key = self.certificate("kube-apiserver", LOOPBACK, user="kube-apiserver")
-        client, client_key = self.certificate(
-            "kube-apiserver-client", user="kube-apiserver", group="system:masters"
-        )
-        policy = self.folder / "audit.yaml"
-        policy.write_text(yaml.safe_dump(AUDIT))
-        authority, accounts = self.folder / "ca.crt", self.folder / "accounts.key"
-
-        def start(port: int) -> Process:
-            return self._process(
-                "kube-apiserver",
-                f"--etcd-servers={self._etcd}",
-                f"--etcd-cafile={authority}",
-                f"--etcd-certfile={client}",
-                f"--etcd-keyfile={client_key}",
-                f"--bind-address={LOOPBACK}",
-                f"--secure-port={port}",
-                f"--tls-cert-file={certificate}",
-                f"--tls-private-key-file={key}",
-                f"--client-ca-file={authority}",
-                f"--kubelet-client-certificate={client}",
-                f"--kubelet-client-key={client_key}",
-                "--authorization-mode=Node,RBAC",
-                "--enable-admission-plugins=NodeRestriction",
-                "--allow-privileged=true",
-                "--service-account-issuer=https://replant.test",
-                f"--service-account-key-file={accounts}",
-                f"--service-account-signing-key-file={accounts}",
-                "--service-cluster-ip-range=10.96.0.0/24",
-                f"--audit-policy-file={policy}",
-                f"--audit-log-path={self.folder / 'audit.log'}",
-                # A loopback address may not stand in the service's endpoints.
-                "--endpoint-reconciler-type=none",
-            )
+        self.certificate("kube-apiserver", LOOPBACK, user="kube-apiserver")
+        self.certificate("kube-apiserver-client", user="kube-apiserver", group="system:masters")
+        (self.folder / "audit.yaml").write_text(yaml.safe_dump(AUDIT))
 
         def ready(port: int) -> bool:
             server = f"https://{LOOPBACK}:{port}"
@@ -246,7 +237,37 @@ class ControlPlane(Stoppable):
                 self.api = Api(self.kubeconfig())
             return self.api.ready()
 
-        self._start("kube-apiserver", start, ready)
+        self._start("kube-apiserver", self._api_server, ready)
+
+    def _api_server(self, port: int) -> Process:
+        folder = self.folder
+        authority, accounts = folder / "ca.crt", folder / "accounts.key"
+        client, client_key = (folder / f"kube-apiserver-client.{it}" for it in ("crt", "key"))
+        return self._process(
+            "kube-apiserver",
+            f"--etcd-servers={self._etcd}",
+            f"--etcd-cafile={authority}",
+            f"--etcd-certfile={client}",
+            f"--etcd-keyfile={client_key}",
+            f"--bind-address={LOOPBACK}",
+            f"--secure-port={port}",
+            f"--tls-cert-file={folder / 'kube-apiserver.crt'}",
+            f"--tls-private-key-file={folder / 'kube-apiserver.key'}",
+            f"--client-ca-file={authority}",
+            f"--kubelet-client-certificate={client}",
+            f"--kubelet-client-key={client_key}",
+            "--authorization-mode=Node,RBAC",
+            "--enable-admission-plugins=NodeRestriction",
+            "--allow-privileged=true",
+            "--service-account-issuer=https://replant.test",
+            f"--service-account-key-file={accounts}",
+            f"--service-account-signing-key-file={accounts}",
+            "--service-cluster-ip-range=10.96.0.0/24",
+            f"--audit-policy-file={folder / 'audit.yaml'}",
+            f"--audit-log-path={folder / 'audit.log'}",
+            # A loopback address may not stand in the service's endpoints.
+            "--endpoint-reconciler-type=none",
+        )
 
     def _start_client(
         self, name: str, flags: list[str], env: Mapping[str, str] | None = None

@@ -6,8 +6,12 @@ which name it expects a volume to be attached, as in a real kubelet.
 
 from __future__ import annotations
 
+import math
+import re
 import threading
+import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 import httpx
 
@@ -15,12 +19,15 @@ from replant.gates.plugins import BASE_GATE, LIVES, migrated
 from replant.gates.versions import Version
 from replant.translate import api as translate
 from tests.real.ground.api import Api, Object, Refused
-from tests.real.ground.cloud import ZONE, Instance
+from tests.real.ground.cloud import REGION, ZONE, Instance
 from tests.real.ground.processes import Stoppable
 
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 DRIVER = "ebs.csi.aws.com"
+TOPOLOGY = f"topology.{DRIVER}/zone"
+"""The label by which the driver tells where a node is; kubelet writes it when that registers."""
 PERIOD = 0.5
+SAID_OF_RUNNING_PODS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
 def unique_name(pv: Object, *, by_csi: bool) -> str:
@@ -29,6 +36,17 @@ def unique_name(pv: Object, *, by_csi: bool) -> str:
         csi = (pv if "csi" in pv["spec"] else translate.pv_to_csi(pv))["spec"]["csi"]
         return f"kubernetes.io/csi/{csi['driver']}^{csi['volumeHandle']}"
     return f"kubernetes.io/aws-ebs/{pv['spec']['awsElasticBlockStore']['volumeID']}"
+
+
+@dataclass
+class Mount:
+    """A disk that a pod had on a node, and from when to when, in seconds since 1970."""
+
+    disk: str
+    pod: str
+    uid: str
+    since: float
+    until: float = math.inf
 
 
 class LightNode(Stoppable):
@@ -50,6 +68,10 @@ class LightNode(Stoppable):
         self._api = api
         self._version = Version.parse(version)
         self._has_csi_node = csi_node
+        self._in_use: dict[str, set[str]] = {}
+        """By the uid of a pod, the names of its volumes."""
+        self.mounts: list[Mount] = []
+        """What was mounted here, as only a kubelet knows it; the oldest first."""
         self._register()
         self.restart(gates)
         self._stopped = threading.Event()
@@ -82,7 +104,11 @@ class LightNode(Stoppable):
             "kind": "Node",
             "metadata": {
                 "name": self.name,
-                "labels": {"topology.kubernetes.io/zone": ZONE},
+                "labels": {
+                    "topology.kubernetes.io/zone": ZONE,
+                    "topology.kubernetes.io/region": REGION,
+                    **({TOPOLOGY: ZONE} if DRIVER in self.drivers else {}),
+                },
                 "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
             },
             "spec": {"providerID": f"aws:///{ZONE}/{self.instance.id}"},
@@ -96,7 +122,7 @@ class LightNode(Stoppable):
     def _write_csi_node(self) -> None:
         listed = ",".join(self.migrated_plugins)
         drivers = [
-            {"name": driver, "nodeID": self.instance.id, "topologyKeys": []}
+            {"name": driver, "nodeID": self.instance.id, "topologyKeys": [TOPOLOGY]}
             for driver in sorted(self.drivers)
         ]
         change = {
@@ -122,24 +148,45 @@ class LightNode(Stoppable):
         pods = self._api.list("Pod", fieldSelector=f"spec.nodeName={self.name}")
         status = self._api.get("Node", self.name).get("status", {})
         attached = {entry["name"] for entry in status.get("volumesAttached", [])}
-        gone = [pod for pod in pods if "deletionTimestamp" in pod["metadata"]]
-        wanted = {pod["metadata"]["uid"]: self._volumes(pod) for pod in pods if pod not in gone}
-        in_use = sorted(set().union(*wanted.values()))
+        # A kubelet has a pod deleted once it has unmounted, and reports the volume after that.
+        self._in_use = {
+            pod["metadata"]["uid"]: self._in_use.get(pod["metadata"]["uid"], set())
+            if _ends(pod)
+            else self._volumes(pod)
+            for pod in pods
+        }
+        in_use = sorted(set().union(*self._in_use.values()))
         if in_use != sorted(status.get("volumesInUse", [])):
             self._api.patch("Node", self.name, {"status": {"volumesInUse": in_use}}, "", "status")
         for pod in pods:
-            meta = pod["metadata"]
-            if pod in gone:
-                self._api.delete(
-                    "Pod",
-                    meta["name"],
-                    meta["namespace"],
-                    gracePeriodSeconds=0,
-                    preconditions={"uid": meta["uid"]},
-                )
-            elif pod["status"]["phase"] == "Pending" and wanted[meta["uid"]] <= attached:
-                running = {"status": {"phase": "Running"}}
-                self._api.patch("Pod", meta["name"], running, meta["namespace"], "status")
+            volumes = self._in_use[pod["metadata"]["uid"]]
+            if _ends(pod):
+                self._end(pod)
+            elif pod["status"]["phase"] == "Pending" and volumes <= attached:
+                self._run(pod, volumes)
+
+    def _run(self, pod: Object, volumes: set[str]) -> None:
+        meta = pod["metadata"]
+        for name in sorted(volumes):
+            disk = re.split("[/^]", name)[-1]
+            pod_name = f"{meta['namespace']}/{meta['name']}"
+            self.mounts.append(Mount(disk, pod_name, meta["uid"], time.time()))
+        conditions = [{"type": it, "status": "True"} for it in SAID_OF_RUNNING_PODS]
+        running = {"status": {"phase": "Running", "conditions": conditions}}
+        self._api.patch("Pod", meta["name"], running, meta["namespace"], "status")
+
+    def _end(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        for mount in self.mounts:
+            if mount.uid == meta["uid"] and mount.until == math.inf:
+                mount.until = time.time()
+        self._api.delete(
+            "Pod",
+            meta["name"],
+            meta["namespace"],
+            gracePeriodSeconds=0,
+            preconditions={"uid": meta["uid"]},
+        )
 
     def _volumes(self, pod: Object) -> set[str]:
         """The unique names of a pod's volumes, as this node's gates have them."""
@@ -157,3 +204,7 @@ class LightNode(Stoppable):
             if (name := claim["spec"].get("volumeName"))
         )
         return {unique_name(pv, by_csi=by_csi) for pv in volumes}
+
+
+def _ends(pod: Object) -> bool:
+    return "deletionTimestamp" in pod["metadata"]

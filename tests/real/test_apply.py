@@ -1,0 +1,141 @@
+"""`replant apply` on the real thing: there and back, stopped, and with parts that die meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.real import applying
+from tests.real.applying import CONTROLLER, SCHEDULER, Cluster
+from tests.real.attaching import GATE
+from tests.real.ground.api import Object
+from tests.real.ground.cloud import Cloud
+from tests.real.ground.controlplane import ROLES
+from tests.real.ground.nodes import DRIVER
+from tests.real.ground.processes import wait_for
+from tests.real.vigil import longest_detach, yanked
+
+A_DETACH = 30
+"""Seconds: in practice it takes one or two, but the machine may be busy with something else."""
+AWAY = 10
+"""Seconds that a part is away."""
+ONE_DONE = "1 of 3 nodes"
+RESUMABLE = 4
+FORBIDDEN = 403
+ON = {GATE: True}
+
+
+@pytest.fixture(scope="module")
+def cluster(cloud: Cloud, ground: Path) -> Iterator[Cluster]:
+    with applying.cluster(cloud, ground / "apply") as cluster:
+        yield cluster
+
+
+@contextmanager
+def watched(cluster: Cluster, longest: float = A_DETACH) -> Iterator[None]:
+    """Whatever is done meanwhile: the database survives, and no disk was where its pod was not."""
+    specs, began = cluster.specs(), time.time()
+    cluster.vigil.worst()
+    yield
+    wait_for(cluster.serves, "every pod to run with its disk", 60)
+    alone, detach = cluster.vigil.worst(), longest_detach(cluster.cloud, cluster.nodes, began)
+    assert yanked(cluster.cloud, cluster.nodes) == []
+    assert cluster.vigil.on_two_nodes == []
+    assert alone.seconds < longest
+    assert detach < longest
+    assert cluster.specs() == specs
+
+
+def test_there_and_back(cluster: Cluster) -> None:
+    with watched(cluster):
+        cluster.apply(cluster.plan("enable")).done()
+    is_switched(cluster, on=True)
+    cluster.forget_detaches()
+    with watched(cluster):
+        cluster.apply(cluster.plan("disable")).done()
+    is_switched(cluster, on=False)
+
+
+def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
+    with watched(cluster):
+        run = cluster.apply(cluster.plan("enable"))
+        run.until_said(ONE_DONE)
+        run.interrupt()
+        code, _report = run.ended()
+        assert code == RESUMABLE, run.said
+        assert "Go back with: replant apply --undo" in run.said
+        assert cluster.gates_of(CONTROLLER) == ON
+    cluster.forget_detaches()
+    with watched(cluster):
+        assert cluster.undo().done()["state"] == "undone"
+    is_switched(cluster, on=False)
+
+
+def test_the_controller_manager_is_killed_while_nodes_are_rolled(cluster: Cluster) -> None:
+    with watched(cluster, A_DETACH + AWAY):
+        run = cluster.apply(cluster.plan("enable"))
+        run.until_said(ONE_DONE)
+        cluster.plane.kill_part(CONTROLLER)
+        time.sleep(AWAY)
+        cluster.start(CONTROLLER)
+        run.done()
+    is_switched(cluster, on=True)
+
+
+def test_the_api_server_is_away_while_nodes_are_rolled(cluster: Cluster) -> None:
+    cluster.forget_detaches()
+    with watched(cluster, A_DETACH + 3 * AWAY):
+        run = cluster.apply(cluster.plan("disable"))
+        run.until_said(ONE_DONE)
+        cluster.plane.kill_part("kube-apiserver")
+        time.sleep(3 * AWAY)
+        cluster.plane.restart_api_server()
+        run.done()
+        assert "the connection failed: Connection refused" in run.said
+    is_switched(cluster, on=False)
+
+
+def test_enable_and_complete(cluster: Cluster) -> None:
+    with watched(cluster):
+        cluster.apply(cluster.plan("enable")).done()
+        cluster.apply(cluster.plan("complete")).done()
+    is_switched(cluster, on=True)
+    assert cluster.gates_of(CONTROLLER) == {**ON, "InTreePluginAWSUnregister": True}
+    assert cluster.api.get("StorageClass", "gp2")["provisioner"] == DRIVER
+    with watched(cluster):
+        cluster.api.delete("Pod", "db-0", "default")
+
+
+def is_switched(cluster: Cluster, *, on: bool) -> None:
+    """Whether everybody redirects, or nobody does, as seen from outside."""
+    everybody = [CONTROLLER, SCHEDULER, *(node.name for node in cluster.nodes)]
+    assert {name: cluster.gates_of(name)[GATE] for name in everybody} == dict.fromkeys(
+        everybody, on
+    )
+    assert cluster.sides() == {"csi" if on else "in-tree"}
+
+
+def test_the_role_is_what_it_takes_and_no_more(cluster: Cluster) -> None:
+    """Comes last: by now everything has been asked for."""
+    asked = cluster.plane.asked_by_roles()
+    assert not [it["requestURI"] for it in asked if it["responseStatus"]["code"] == FORBIDDEN]
+    used = {right(it["verb"], it["objectRef"]) for it in asked if "objectRef" in it}
+    allowed = {
+        f"{verb} {resource}"
+        for obj in yaml.safe_load_all((ROLES / "apply.yaml").read_text())
+        for rule in obj.get("rules", [])
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    # Only volumes of Portworx are ever annotated.
+    assert allowed - used == {"patch persistentvolumes"}
+
+
+def right(verb: str, about: Object) -> str:
+    parts = (about["resource"], about.get("subresource"))
+    return f"{verb} {'/'.join(filter(None, parts))}"
