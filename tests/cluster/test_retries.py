@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from replant.cluster import live, retries
+from replant.cluster import connection, live, retries
 from replant.cluster.answers import retry_after
 from replant.cluster.ports import PODS
-from replant.errors import Unreachable
+from replant.errors import Forbidden, Unreachable
 from tests.cluster.api_server import Fault, World, cut_short, hang_up, plain, silent, status
 from tests.cluster.conftest import Cluster, kubeconfig
 from tests.cluster.reading import names
@@ -127,3 +127,28 @@ def test_a_node_is_not_waited_for(cluster: Cluster) -> None:
     cluster.world.always = status(502, "dial tcp: no route to host")
     with pytest.raises(Unreachable, match=r"nodes/n1/proxy/configz.*no route.*asked 2 times"):
         cluster.read(lambda reader: reader.node_config("n1"))
+
+
+MAY_NOT = status(403, 'pods is forbidden: RBAC: clusterrole "replant-apply" not found')
+
+
+def test_a_server_that_was_away_may_not_know_its_rules_yet(cluster: Cluster) -> None:
+    cluster.world.script.extend([hang_up, MAY_NOT, None])
+    assert cluster.read(names(PODS)) == ["one"]
+    assert "403 Forbidden: pods is forbidden" in cluster.noticed[-1]
+    assert "but it has only just come back; asking again" in cluster.noticed[-1]
+
+
+def test_a_server_that_was_there_all_the_time_knows_its_rules(cluster: Cluster) -> None:
+    cluster.world.script.append(MAY_NOT)
+    with pytest.raises(Forbidden):
+        cluster.read(names(PODS))
+
+
+def test_a_server_that_has_been_back_for_long_knows_its_rules(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_JUST_BACK", 0.0)
+    cluster.world.script.extend([hang_up, MAY_NOT])
+    with pytest.raises(Forbidden):
+        cluster.read(names(PODS))

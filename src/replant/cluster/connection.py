@@ -10,6 +10,7 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -19,7 +20,7 @@ import httpx
 import yaml
 from kr8s._auth import KubeAuth
 
-from replant.cluster.answers import Answer, Request, TryLater
+from replant.cluster.answers import Answer, Request, TryLater, said
 from replant.errors import Final, InputError, printable
 
 _BROKEN = (
@@ -36,6 +37,9 @@ _BROKEN = (
 
 _LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=8)
 """All that are kept are looked at for each request, which costs more than making some anew."""
+_JUST_BACK = 10.0
+"""So many seconds after a server was away, its 'you may not' is doubted: one that starts answers
+before it has read the rules by which it allows anything."""
 
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
 
@@ -49,6 +53,7 @@ class Connection:
         self._timeout = timeout
         self._renewing = asyncio.Lock()
         self._clients: list[httpx.AsyncClient] = []
+        self._doubtful_until = 0.0
         if kubeconfig and not Path(kubeconfig).expanduser().is_file():
             # kr8s would pass over it, and go to whatever cluster it may run in.
             raise InputError("there is no such file", source=f"kubeconfig {self._source}")
@@ -91,6 +96,7 @@ class Connection:
         if answer.status == HTTPStatus.UNAUTHORIZED:
             await self._renew(client)
             answer = await self._send(self._clients[-1], request)
+        self._doubt(answer)
         return answer
 
     @asynccontextmanager
@@ -112,7 +118,14 @@ class Connection:
             body = b"".join([piece async for piece in response.aiter_bytes()])
             if response.status_code == HTTPStatus.UNAUTHORIZED:
                 await self._renew(self._clients[-1])
-            yield Answer(self.server, response.status_code, response.headers, body), _no_lines()
+            answer = Answer(self.server, response.status_code, response.headers, body)
+            self._doubt(answer)
+            yield answer, _no_lines()
+
+    def _doubt(self, answer: Answer) -> None:
+        """Raise TryLater for a refusal by a server that may not know its rules yet."""
+        if answer.status == HTTPStatus.FORBIDDEN and time.monotonic() < self._doubtful_until:
+            raise TryLater(f"the answer was {said(answer)}, but it has only just come back")
 
     async def _renew(self, client: httpx.AsyncClient) -> None:
         async with self._renewing:
@@ -158,8 +171,10 @@ class Connection:
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
         except httpx.TimeoutException as error:
+            self._doubtful_until = time.monotonic() + _JUST_BACK
             raise TryLater(f"there was no answer within {self._timeout:g} s") from error
         except httpx.RequestError as error:
+            self._doubtful_until = time.monotonic() + _JUST_BACK
             raise self._failure(error) from error
 
     def _failure(self, error: httpx.RequestError) -> Exception:
