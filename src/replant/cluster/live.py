@@ -43,6 +43,11 @@ RESTARTS = 3
 TIMEOUT = 70.0
 """Longer than the minute after which an API server itself gives a request up, and says so."""
 
+WATCHED = 60
+"""Seconds after which a server is asked to end a watch, to be asked anew. Of a kind of which
+nothing has changed since it started it tells nothing, not even a bookmark: without an end, that
+could not be told from a connection that is dead."""
+
 Sleep = Callable[[float], Awaitable[None]]
 Notice = Callable[[str], None]
 
@@ -118,7 +123,12 @@ class LiveReader:
     async def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
         """What changes behind a version; see Reader."""
         question = Question(collection(resource), "watch", _called(resource), _ROLES)
-        params = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}
+        params = {
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCHED),
+        }
         try:
             async with self.connection.lines(question.path, params) as (answer, lines):
                 if answer.status == HTTPStatus.GONE:
