@@ -50,6 +50,8 @@ class Mirror:
         self._timing = timing
         self._notice = notice
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
+        self._told = ""
+        """Of a server that is away; nothing, once it is back."""
         self.changed = asyncio.Event()
         """Set whenever something is news."""
 
@@ -111,15 +113,21 @@ class Mirror:
                 if not version:
                     version = await self._list(resource)
                 async for change in self._reader.watch(resource, version):
-                    failures = 0
+                    failures, self._told = 0, ""
                     version = self._take(resource, change.type, change.body)
             except Expired:
                 version = ""
             except Unreachable as error:
                 seconds = pause(failures)
-                self._notice(f"{error}; watching again in {seconds:g} s")
+                self._tell(f"{error}; watching again in {seconds:g} s")
                 failures += 1
                 await self._timing.sleep(seconds)
+
+    def _tell(self, text: str) -> None:
+        """Say once what all watches come upon: they break off together."""
+        if text != self._told:
+            self._told = text
+            self._notice(text)
 
     def _take(self, resource: Resource, type_: str, body: bytes) -> str:
         if type_ == BOOKMARK:
