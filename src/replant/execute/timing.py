@@ -28,11 +28,11 @@ class Timing(Protocol):
 
 
 class RealTiming:
-    """The machine's time, or one that runs so many times as fast."""
+    """The machine's time, or one that runs so many times as fast, from a moment on."""
 
-    def __init__(self, speed: float = 1.0) -> None:
+    def __init__(self, speed: float = 1.0, start: float | None = None) -> None:
         self._speed = speed
-        self._start = time.time()
+        self._start = time.time() if start is None else start
         self._began = time.monotonic()
 
     def now(self) -> float:
