@@ -14,7 +14,7 @@ EXAMPLES = """\b
 Examples:
   # Plan, look at it, carry it out with a command of your own that switches gates
   replant plan enable --plugin aws-ebs -o yaml > plan.yaml
-  replant apply plan.yaml --actuator hooks --hook ./switch-gates.sh
+  replant apply plan.yaml --actuator hooks --hook ./switch-gates.sh --report run.html
 \b
   # It was stopped, or its machine has died: go on from any other, or take it back
   replant apply --resume
@@ -72,6 +72,11 @@ Examples:
     help="How long a detach, a switch or a pod's start may take.",
 )
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
+@click.option(
+    "--report",
+    metavar="FILE.html",
+    help="Write how it went as one HTML page, also if it is stopped.",
+)
 @options.kubeconfig
 @options.context
 @options.max_size

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from replant.cli.connecting import connected, journals_of
+from replant.cli.connecting import connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
-from replant.errors import Halted, Refused, printable
+from replant.cli.whole_files import WholeFile
+from replant.errors import Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State
@@ -24,6 +26,7 @@ from replant.plan.model import Goal, Plan, RollNodes
 if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
     from replant.execute.actuators import Actuator
+    from replant.execute.outages import Outage
 
 BLOCKERS = 3
 RESUMABLE = 4
@@ -37,6 +40,9 @@ KEPT = (
 
 def apply(**given: Any) -> int:
     """One run of the command; the exit code says how it ended."""
+    page = WholeFile(given["report"]) if given["report"] else None
+    if page:
+        page.refuse_unwritable()
     if given["path"]:
         plan = _read_plan(given)
         if blocked := _blockers(plan, given):
@@ -58,15 +64,16 @@ def apply(**given: Any) -> int:
     if not given["yes"] and not _agreed(plan, run, given):
         click.echo("nothing was done", err=True)
         return FAILED
-    try:
-        result = asyncio.run(_carry_out(plan, run, given))
-    except Halted as error:
-        click.echo(f"stopped: {printable(str(error))}", err=True)
+    ending = asyncio.run(_carry_out(plan, run, given))
+    if page:
+        _report(page, ending, run, given)
+    if ending.result is None:
+        click.echo(f"stopped: {printable(ending.halted)}", err=True)
         click.echo(
             "Go on with: replant apply --resume. Go back with: replant apply --undo.", err=True
         )
         return RESUMABLE
-    _tell(result, given)
+    _tell(ending.result, given)
     return 0
 
 
@@ -172,7 +179,16 @@ def _agreed(plan: Plan, run: Run | None, given: dict[str, Any]) -> bool:
 # The run
 
 
-async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Result:
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run has ended in this process: with a result, or halted."""
+
+    result: Result | None
+    halted: str
+    outages: list[Outage]
+
+
+async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Ending:
     from replant.cluster.live import PATIENT
     from replant.cluster.writing import LiveWriter
 
@@ -192,10 +208,14 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Resu
             try:
                 with _interruptible(applying, display):
                     if run is None:
-                        return await applying.begin(plan, {name: given[name] for name in KEPT})
-                    if given["undo"]:
-                        return await applying.undo(run.header.id)
-                    return await applying.resume(run.header.id)
+                        result = await applying.begin(plan, {name: given[name] for name in KEPT})
+                    elif given["undo"]:
+                        result = await applying.undo(run.header.id)
+                    else:
+                        result = await applying.resume(run.header.id)
+                return Ending(result, "", result.outages)
+            except Halted as error:
+                return Ending(None, str(error), applying.outages)
             finally:
                 await actuator.aclose()
 
@@ -270,6 +290,29 @@ class _interruptible:  # noqa: N801 - used as a function
         self._asked = True
         self._display.note("stopping as soon as what is under way has ended; Ctrl-C again: at once")
         self._applying.stop("It was interrupted.")
+
+
+# Afterwards
+
+
+def _report(page: WholeFile, ending: Ending, run: Run | None, given: dict[str, Any]) -> None:
+    """Write the page from the whole journal, which other processes may have begun."""
+    from replant.report import run_page
+
+    run_id = ending.result.run if ending.result else run.header.id if run else ""
+    checks = ending.result.checks if ending.result else ()
+    try:
+        # Without an id it is the only unfinished one: no other could be begun meanwhile.
+        whole = asyncio.run(_find_run({**given, "run_id": run_id}))
+        witness = run_page.Witness(
+            ending.outages, checks, place_of(given["journal"], whole.header.id), ending.halted
+        )
+        page.write(run_page.render(whole, witness))
+    except ReplantError as error:
+        # How the run has ended matters more than its picture, so the exit code is that of the run.
+        click.echo(f"There is no report: {printable(str(error))}", err=True)
+    else:
+        click.echo(f"The report is in {given['report']}.", err=True)
 
 
 def _tell(result: Result, given: dict[str, Any]) -> None:

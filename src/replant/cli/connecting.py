@@ -40,3 +40,12 @@ def journals_of(
     if journal != CLUSTER:
         return FileJournals(Path(journal).expanduser())
     return ConfigMapJournals(reader, LiveWriter(reader), timing, notice)
+
+
+def place_of(journal: str, run_id: str) -> str:
+    """Where a run is written down, as a person would look for it."""
+    from replant.execute.journal import configmaps
+
+    if journal != CLUSTER:
+        return str(Path(journal).expanduser().absolute())
+    return configmaps.place_of(run_id)

@@ -103,6 +103,11 @@ class Applying:
         if self._engine:
             self._engine.stop(why)
 
+    @property
+    def outages(self) -> list[Outage]:
+        """What each claim has gone through, also in a run that does not come to its end."""
+        return self._outages.all()
+
     async def begin(self, plan: Plan, options: dict[str, Any]) -> Result:
         """Carry a plan out. Refused before anything is touched, Halted once something may be."""
 
@@ -198,7 +203,7 @@ class Applying:
         finally:
             await journal.aclose()
         seconds = self._timing.now() - started
-        return Result(run.header.id, state, seconds, engine.counts, self._outages.all(), checks)
+        return Result(run.header.id, state, seconds, engine.counts, self.outages, checks)
 
     def _stage(self, step: Step, plan: Plan, run_id: str) -> Stage:
         how = self._how

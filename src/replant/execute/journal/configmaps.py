@@ -190,7 +190,7 @@ class ConfigMapJournal:
     """The entries of one run."""
 
     def __init__(self, journals: ConfigMapJournals, run_id: str, log: int, count: int) -> None:
-        self.where = f"ConfigMaps {RUN}={run_id} in {NAMESPACE}"
+        self.where = place_of(run_id)
         self._journals = journals
         self._run_id = run_id
         self._log = log
@@ -231,6 +231,11 @@ class ConfigMapJournal:
 
     async def aclose(self) -> None:
         """Nothing is held open."""
+
+
+def place_of(run_id: str) -> str:
+    """Where the entries of a run are, as a person would look for them."""
+    return f"ConfigMaps {RUN}={run_id} in {NAMESPACE}"
 
 
 def _run(run_id: str, parts: Mapping[str, Object]) -> Run:
