@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-SAMPLE := -f examples/cluster.yaml --server-version 1.24.17
+PACE   ?= fast
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-real real-binaries check format bench lock clean
@@ -12,19 +12,8 @@ SAMPLE := -f examples/cluster.yaml --server-version 1.24.17
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(READY) ## Scan, translate, plan and prove, all on a sample cluster's dump
-	@echo '== Where the sample cluster stands on its way to 1.31'
-	$(BIN)/replant scan $(SAMPLE) --target-version 1.31 --fail-on never
-	@echo; echo '== What translating its objects changes'
-	$(BIN)/replant translate -f examples/cluster.yaml -o diff
-	@echo; echo '== What switching its vSphere volumes takes'
-	$(BIN)/replant plan enable $(SAMPLE) --plugin vsphere-volume
-	@echo; echo '== The same plan as a file, proved once more against the cluster'
-	@plan=$$(mktemp) && trap 'rm -f "$$plan"' EXIT && \
-	  $(BIN)/replant plan enable $(SAMPLE) --plugin vsphere-volume -o yaml > "$$plan" && \
-	  $(BIN)/replant verify "$$plan" $(SAMPLE)
-	@echo; echo '== An order without a drain, which must be caught'
-	$(BIN)/replant verify examples/orders/no-drain.yaml; test $$? -eq 3
+demo: $(READY) ## Show all of it on an embedded cluster; PACE=slow for an audience
+	@$(BIN)/replant demo --pace $(PACE)
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest
@@ -58,7 +47,7 @@ lock: $(READY) ## Pin the newest versions of all dependencies
 	  --python-version 3.11 pyproject.toml --group dev --output-file requirements.lock
 
 clean: ## Remove everything that make has made
-	rm -rf $(VENV) dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) replant-demo-report.html dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -27,6 +27,7 @@ COMMANDS = {
     "apply": "Carry a plan out, step by step; resume it or take it back from anywhere.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
     "sandbox": "Run an embedded cluster that kubectl can talk to.",
+    "demo": "Show all of it, on a sandbox, in a minute.",
 }
 """Each command, in the module of its name, and what ``--help`` says of it."""
 
