@@ -108,6 +108,8 @@ class FileJournal:
 
     def __init__(self, path: Path) -> None:
         self.where = str(path)
+        self._size = 0
+        """So many bytes of it are whole lines."""
         try:
             self._file: IO[bytes] = path.open("r+b", buffering=0)
         except OSError as error:
@@ -124,16 +126,23 @@ class FileJournal:
         """Go on behind so many bytes, and forget what is there."""
         self._file.truncate(size)
         self._file.seek(size)
+        self._size = size
 
     async def write(self, entries: Sequence[Entry]) -> None:
         """Write and sync."""
+        data = b"".join(msgspec.json.encode(it) + b"\n" for it in entries)
         try:
-            self._file.write(b"".join(msgspec.json.encode(it) + b"\n" for it in entries))
+            # What a full disk has kept of an earlier try must not become part of a line.
+            self.cut(self._size)
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._file.write(rest) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             raise InputError(
                 f"the journal cannot be written: {error.strerror}", source=self.where
             ) from error
+        self._size += len(data)
 
     async def aclose(self) -> None:
         """Let others write."""

@@ -85,10 +85,27 @@ class Run:
 
     @property
     def last_begun(self) -> str:
-        """The last step of the plan that was begun; nothing if none was."""
-        ids = {step.id for step in self.plan.steps}
-        begun = [it.step for it in self.entries if it.mark is Mark.STEP and it.step in ids]
-        return begun[-1] if begun else ""
+        """The step of the plan to which it has come at most; nothing if none was begun.
+
+        Not the one that was begun last: a run that is resumed begins with its first step again.
+        """
+        begun = {it.step for it in self.entries if it.mark is Mark.STEP}
+        return next((it.id for it in reversed(self.plan.steps) if it.id in begun), "")
+
+    def in_the_air(self, step: str) -> frozenset[str]:
+        """What another step has had switched, without ever having seen that it was.
+
+        Whoever switches may outlive us: what looks untouched may be about to change.
+        """
+        switched: dict[str, str] = {}
+        for it in self.entries:
+            if it.mark is Mark.ACT and it.act == "Switch":
+                switched[it.target] = it.step
+            elif it.mark is Mark.ACT and it.act == "Uncordon":
+                switched.pop(it.target, None)
+            elif it.mark is Mark.STEP_DONE:
+                switched = {place: by for place, by in switched.items() if by != it.step}
+        return frozenset(place for place, by in switched.items() if by != step)
 
     @property
     def state(self) -> State:
