@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from replant.errors import EvictionBlocked, Final, Halted, Missing, ReplantError, Retryable
+from replant.errors import Final, Halted, Missing, ReplantError, Retryable
 from replant.execute.acts import Act, Decision, Evict, Progress, Switch, Wait
 from replant.execute.hands import Hands
 from replant.execute.insisting import pause
@@ -24,6 +25,8 @@ ACTS_AT_ONCE = 256
 """Under way at a time: a hook may take minutes, and each of these is a node or a pod."""
 RELIST = 60.0
 """So long nothing that is waited for may come before the watches are doubted."""
+FAILING = 3600.0
+"""So long something may fail again and again before a person has to look at it."""
 ENDING = 30.0
 """So long acts that are under way are waited for when a run is stopped."""
 
@@ -60,6 +63,15 @@ class Counts:
         self.acts[name] = self.acts.get(name, 0) + 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A target that is left alone for a while after a failure."""
+
+    until: float
+    tries: int
+    wait: Wait
+
+
 class Engine:
     """Carries stages out, one after the other. It can be stopped between any two instructions."""
 
@@ -82,8 +94,10 @@ class Engine:
         self._timing = timing
         self._display = display
         self._busy: dict[str, tuple[Act, asyncio.Task[object]]] = {}
-        self._held: dict[str, tuple[float, int]] = {}
-        """By target: until when it is left alone after a failure, and how often it has failed."""
+        self._held: dict[str, _Held] = {}
+        """By target: what has failed there."""
+        self._evicting: set[Act] = set()
+        """Evictions that are in the journal: a budget may have them tried hundreds of times."""
         self._waiting: dict[str, float] = {}
         """By wait: since when."""
         self._relisted = 0.0
@@ -103,6 +117,9 @@ class Engine:
         try:
             while not await self._turn(step, stage):
                 pass
+        except asyncio.CancelledError:
+            self._drop_acts()  # whoever cancels does not want to wait
+            raise
         except BaseException:
             await self._end_acts()
             raise
@@ -125,6 +142,8 @@ class Engine:
         if decision.done and not self._busy:
             return True
         started = await self._begin(step, decision, now)
+        self._let_go(decision, now)
+        decision.waits += [it.wait for it in self._held.values()]
         self._be_patient(decision.waits, now)
         waits = [(it, now - self._waiting[it.key]) for it in decision.waits]
         self._display.progress(decision.progress, waits)
@@ -142,21 +161,35 @@ class Engine:
         acts = [it for it in decision.acts if self._is_free(it, now)]
         acts = acts[: ACTS_AT_ONCE - len(self._busy)]
         if changing := [it for it in acts if it.changes]:
-            await self._write(*(self._entry(step, it) for it in changing))
+            unwritten = [it for it in changing if not self._is_written(it)]
+            if unwritten:
+                await self._write(*(self._entry(step, it) for it in unwritten))
+            self._evicting |= {it for it in changing if isinstance(it, Evict)}
             if self._timing.now() > now + FRESH:
                 # What was seen may no longer be so. An intent that was not acted on does no harm.
                 acts = [it for it in acts if not it.changes]
         for act in acts:
-            self.counts.add(act)
             self._busy[act.target] = act, asyncio.create_task(self._hands.do(act))
         return bool(acts)
 
     def _is_free(self, act: Act, now: float) -> bool:
-        until, _ = self._held.get(act.target, (0.0, 0))
-        return act.target not in self._busy and now >= until
+        held = self._held.get(act.target)
+        return act.target not in self._busy and (held is None or now >= held.until)
+
+    def _is_written(self, act: Act) -> bool:
+        """Whether this very act, of this very pod, is in the journal already."""
+        return isinstance(act, Evict) and act in self._evicting
+
+    def _let_go(self, decision: Decision, now: float) -> None:
+        """Forget the failures at targets with which nothing is to be done any more."""
+        wanted = {it.target for it in decision.acts} | self._busy.keys()
+        self._held = {
+            it: held for it, held in self._held.items() if it in wanted or held.until > now
+        }
 
     def _next_retry(self, now: float) -> float:
-        return min((until - now for until, _ in self._held.values() if until > now), default=60.0)
+        later = (it.until - now for it in self._held.values() if it.until > now)
+        return min(later, default=60.0)
 
     def _collect(self, stage: Stage) -> None:
         """Have the stage learn what has come of the acts that have ended."""
@@ -168,6 +201,7 @@ class Engine:
             now = self._timing.now()
             if error is None:
                 self._held.pop(target, None)
+                self.counts.add(act)
                 stage.learn(act, task.result(), now)
                 continue
             if not isinstance(error, ReplantError):
@@ -177,14 +211,18 @@ class Engine:
 
     def _consider(self, act: Act, error: ReplantError, now: float) -> None:
         """Leave a target alone for a while after a failure, or give up where it is of no use."""
-        if isinstance(error, EvictionBlocked | Missing):
+        if isinstance(error, Missing):
             return
         if isinstance(error, Final) and not isinstance(act, Switch):
             raise Halted(f"{act.target}: {error}")
-        _, tries = self._held.get(act.target, (0.0, 0))
+        if isinstance(act, Evict):
+            return  # whoever drains says why a pod does not go, and when it is tried again
+        held = self._held.get(act.target)
+        tries = held.tries if held else 0
         seconds = pause(tries)
-        self._held[act.target] = now + seconds, tries + 1
-        if isinstance(error, Retryable) and not isinstance(act, Evict):
+        wait = Wait(f"{act.target}, where this has failed: {error}", f"held {act.target}", FAILING)
+        self._held[act.target] = _Held(now + seconds, tries + 1, wait)
+        if isinstance(error, Retryable):
             self._display.note(f"{act.target}: {error}; looking again in {seconds:g} s")
 
     def _be_patient(self, waits: Sequence[Wait], now: float) -> None:
@@ -208,19 +246,34 @@ class Engine:
         if self._lease.due > 0:
             return
         waits = "\n".join(it.what for it in decision.waits[:20])
-        await self._lease.renew({STATUS: f"{step.id}: {decision.progress.told}", WAITS: waits})
+        status = {STATUS: f"{step.id}: {decision.progress.told}", WAITS: waits}
+        with self._forgiving():
+            await self._lease.renew(status)
+
+    @contextmanager
+    def _forgiving(self) -> Iterator[None]:
+        """Count no wait while the cluster does not answer: nothing could be seen to come."""
+        asked = self._timing.now()
+        yield
+        away = self._timing.now() - asked
+        if away > FRESH:
+            self._waiting = {key: since + away for key, since in self._waiting.items()}
 
     async def _end_acts(self) -> None:
         """Let what is under way come to its end, so that nothing is done behind our back."""
         tasks = [task for _act, task in self._busy.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=ENDING)
-        for task in tasks:
+        self._drop_acts()
+
+    def _drop_acts(self) -> None:
+        for _act, task in self._busy.values():
             task.cancel()
         self._busy.clear()
 
     async def _write(self, *entries: Entry) -> None:
-        await self._journal.write(entries)
+        with self._forgiving():
+            await self._journal.write(entries)
 
     def _entry(self, step: Step, act: Act) -> Entry:
         return Entry(

@@ -8,9 +8,10 @@ begins its waits again, and loses nothing else.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import dataclass, field
 
-from replant.errors import EvictionBlocked, Final, ReplantError
+from replant.errors import Final, Missing, ReplantError
 from replant.execute.acts import (
     CORDONED,
     Act,
@@ -32,6 +33,8 @@ from replant.execute.world import Node, Pod, World, precedes
 from replant.plan.model import Plan, RollNodes
 
 RETRY_EVICTION = 5.0
+EVICT_AGAIN = 30.0
+"""So long a pod that was let go may look untouched before it is asked to go once more."""
 OBSERVE_AGAIN = 5.0
 LOOK_AGAIN = 2.0
 FRESH = 3.0
@@ -63,7 +66,9 @@ class _Standing:
     observed: tuple[Replica, ...] | None = None
     observed_at: float | None = None
     blocked: dict[str, tuple[float, str]] = field(default_factory=dict)
-    """Pods, by uid, that were not let go: when, and by which budget."""
+    """Pods, by uid, that were not let go: when, and why not."""
+    evicted: dict[str, float] = field(default_factory=dict)
+    """Pods, by uid, that were let go, which a watch may tell later; and when."""
     decided: Decision | None = None
     """What it waits for, as long as nothing about it changes."""
     until: float = 0.0
@@ -92,6 +97,7 @@ class Rolling:
         rules: DrainRules,
         patience: Patience,
         at_once: int = 0,
+        doubted: Container[str] = (),
     ) -> None:
         self._step = step
         self._run = run
@@ -99,6 +105,8 @@ class Rolling:
         self._rules = rules
         self._patience = patience
         self._at_once = at_once or step.max_unavailable
+        self._doubted = doubted
+        """Targets that may be about to change, however they look: they are switched anyway."""
         self._targets = {it.node: it for it in targets(step, plan)}
         self._volumes = VolumeNames(plan.plugins)
         self._queue: deque[str] | None = None
@@ -150,10 +158,12 @@ class Rolling:
             return
         standing.decided = None
         match act, outcome:
-            case Evict(uid=uid), EvictionBlocked():
-                standing.blocked[uid] = now, str(outcome)
-            case Evict(uid=uid), _:
+            case Evict(uid=uid), (None | Missing()):
                 standing.blocked.pop(uid, None)
+                standing.evicted[uid] = now
+            case Evict(uid=uid), ReplantError():
+                # Not only budgets: of two for one pod, the API says so as an error of its own.
+                standing.blocked[uid] = now, str(outcome)
             case LookAtNode(), FreshNode():
                 standing.looked = now
                 standing.confirmed = now if self._is_empty(outcome) else None
@@ -205,8 +215,10 @@ class Rolling:
         if node is None:
             decision.notes.append(f"node {name} has left the cluster")
             self._finish(name)
+            self._recovering.add(name)
             return
-        if target.unlisted(world.csi_node(name)) or self._differs(target, standing):
+        doubtful = f"node {name}" in self._doubted and standing.switched is None
+        if doubtful or target.unlisted(world.csi_node(name)) or self._differs(target, standing):
             standing.listed_since = None
             if standing.switched is None:
                 self._take_out(node, target, world, now, decision)
@@ -239,7 +251,7 @@ class Rolling:
                 )
             )
         elif not self._step.drain:
-            decision.acts.append(_switch(target, self._step.id))
+            self._switch_undrained(node, target, world, decision)
         elif not node.spec.unschedulable:
             decision.acts.append(
                 Cordon(
@@ -256,20 +268,26 @@ class Rolling:
             standing = self._under_way[name]
             standing.empty_since = standing.confirmed = None
 
+    def _switch_undrained(
+        self, node: Node, target: Target, world: World, decision: Decision
+    ) -> None:
+        """A plan without a drain was made while there was no volume: see that this still holds."""
+        name = target.node
+        if held := self._volumes.on(node, world.attachments_on(name)):
+            decision.failed = (
+                f"The plan drains no node, for there was no volume of its plugins. By now {name} "
+                f"has {', '.join(held[:3])}: its kubelet is not switched under it. Take the run "
+                "back (--undo), and make the plan anew."
+            )
+            return
+        decision.acts.append(_switch(target, self._step.id))
+
     def _is_drained(self, node: Node, world: World, now: float, decision: Decision) -> bool:
         name = node.metadata.name
         there = drain(world.pods_on(name), self._rules)
         for pod in there.go:
             self._evict(pod, self._under_way[name], now, decision)
-        for pod in there.leaving:
-            decision.waits.append(
-                Wait(
-                    f"pod {pod.name} to end on {name}",
-                    f"leaving {pod.metadata.uid}",
-                    self._patience.drain,
-                    f"the kubelet of {name}",
-                )
-            )
+        decision.waits += map(self._ending, there.leaving)
         for refusal in there.refused:
             decision.waits.append(Wait(refusal, f"refused {refusal}", self._patience.drain))
         if not there.over:
@@ -286,11 +304,25 @@ class Rolling:
             )
         return not left
 
+    def _ending(self, pod: Pod) -> Wait:
+        node = pod.spec.node_name
+        return Wait(
+            f"pod {pod.name} to end on {node}",
+            f"leaving {pod.metadata.uid}",
+            self._patience.drain,
+            f"the kubelet of {node}",
+        )
+
     def _evict(self, pod: Pod, standing: _Standing, now: float, decision: Decision) -> None:
         uid, node = pod.metadata.uid, pod.spec.node_name
+        again = standing.evicted.get(uid, now - EVICT_AGAIN) + EVICT_AGAIN
+        if now < again:
+            decision.waits.append(self._ending(pod))
+            decision.wake = min(decision.wake, again - now)
+            return
         if uid in standing.blocked:
-            tried, budget = standing.blocked[uid]
-            what = f"pod {pod.name} to be let go from {node}: {budget}"
+            tried, reason = standing.blocked[uid]
+            what = f"pod {pod.name} to be let go from {node}: {reason}"
             decision.waits.append(Wait(what, f"blocked {uid}", self._patience.drain))
             if now < tried + RETRY_EVICTION:
                 decision.wake = min(decision.wake, tried + RETRY_EVICTION - now)

@@ -191,7 +191,7 @@ class Applying:
             engine.stop(self._stopping)
         try:
             for number, step in enumerate(plan.steps, 1):
-                stage = self._stage(step, plan, run.header.id)
+                stage = self._stage(step, plan, run)
                 await engine.carry_out(step, number, len(plan.steps), stage)
             checks = await self._verified(plan, run)
             state = State.UNDONE if run.undoing else State.DONE
@@ -205,16 +205,16 @@ class Applying:
         seconds = self._timing.now() - started
         return Result(run.header.id, state, seconds, engine.counts, self.outages, checks)
 
-    def _stage(self, step: Step, plan: Plan, run_id: str) -> Stage:
+    def _stage(self, step: Step, plan: Plan, run: Run) -> Stage:
         how = self._how
         match step:
             case RollNodes():
                 return Rolling(
-                    step, plan, run_id, self._outages,
-                    rules=how.rules, patience=how.patience, at_once=how.at_once,
+                    step, plan, run.header.id, self._outages, rules=how.rules,
+                    patience=how.patience, at_once=how.at_once, doubted=run.in_the_air(step.id),
                 )  # fmt: skip
             case SwitchControlPlane():
-                return Switching(step, how.patience)
+                return Switching(step, plan, how.patience, doubted=run.in_the_air(step.id))
             case AnnotateVolumes():
                 return Annotating(step)
             case ReplaceClasses():

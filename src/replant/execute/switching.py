@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
 from replant.errors import Final, ReplantError
 from replant.execute.acts import Act, Decision, ObservePlace, Progress, Switch, Wait
 from replant.execute.actuators import Place, Replica, Wanted, differences, is_so
 from replant.execute.rolling import GRACE, OBSERVE_AGAIN, Patience
+from replant.execute.targets import demands
 from replant.execute.world import World
-from replant.plan.model import Component, SwitchControlPlane
+from replant.plan.courses import CONTROLLER
+from replant.plan.model import Component, Plan, SwitchControlPlane
 
 
 @dataclass(slots=True)
@@ -25,17 +28,26 @@ class _Standing:
 class Switching:
     """A SwitchControlPlane step under way."""
 
-    def __init__(self, step: SwitchControlPlane, patience: Patience) -> None:
+    def __init__(
+        self,
+        step: SwitchControlPlane,
+        plan: Plan,
+        patience: Patience,
+        doubted: Container[str] = (),
+    ) -> None:
         self._step = step
         self._patience = patience
+        self._doubted = doubted
+        """Components that may be about to change, however they look: they are switched anyway."""
+        self._demands = () if plan.empty else tuple(demands(step, plan))
         self._standings = {it.name: _Standing() for it in step.components}
 
-    def decide(self, _world: World, now: float) -> Decision:
+    def decide(self, world: World, now: float) -> Decision:
         """What to do for the first component that is not as wanted."""
         decision = Decision()
         finished = 0
         for component in self._step.components:
-            if not self._go_on(component, now, decision):
+            if not self._go_on(component, world, now, decision):
                 break
             finished += 1
         total = len(self._step.components)
@@ -59,7 +71,7 @@ class Switching:
             case _, ReplantError():
                 return  # it is decided upon again
 
-    def _go_on(self, component: Component, now: float, decision: Decision) -> bool:
+    def _go_on(self, component: Component, world: World, now: float, decision: Decision) -> bool:
         """Whether a component is as wanted; if not, the decision says what to do about it."""
         place, wanted = Place(component=component.name), _wanted(component)
         standing = self._standings[component.name]
@@ -72,13 +84,34 @@ class Switching:
                 "switched. Use --actuator hooks, with a command whose observe tells them."
             )
             return False
-        if is_so(standing.replicas, wanted):
+        doubtful = component.name in self._doubted and standing.switched is None
+        if is_so(standing.replicas, wanted) and not doubtful:
             return True
         if standing.switched is None:
-            decision.acts.append(Switch(why=component.why, place=place, wanted=wanted))
+            decision.waits += self._in_the_way(component, world)
+            if not decision.waits:
+                decision.acts.append(Switch(why=component.why, place=place, wanted=wanted))
             return False
         self._await(place, wanted, standing, now, decision)
         return False
+
+    def _in_the_way(self, component: Component, world: World) -> Iterator[Wait]:
+        """Nodes that must not be as they are: they came, or were switched, behind the plan's back.
+
+        What the plan's own steps leave is proved; a node that an autoscaler has made is not.
+        """
+        for demand in self._demands if component.name == CONTROLLER else ():
+            for node in world.nodes():
+                name = node.metadata.name
+                if demand.is_met(world.csi_node(name)):
+                    continue
+                yield Wait(
+                    f"{name} to {demand.told} before {component.name} is switched: it is not as "
+                    "the plan leaves its nodes. Drain it and switch its kubelet, or remove it",
+                    f"in the way {name} {demand.plugin}",
+                    self._patience.switch,
+                    f"the kubelet of {name}",
+                )
 
     def _await(
         self, place: Place, wanted: Wanted, standing: _Standing, now: float, decision: Decision

@@ -9,8 +9,8 @@ from replant.execute.actuators import Place, Wanted
 from replant.execute.world import Attachment, CsiNode, Node
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
-from replant.plan.courses import given
-from replant.plan.model import GivenGates, NodeGroup, Plan, RollNodes
+from replant.plan.courses import CONTROLLER, given
+from replant.plan.model import GivenGates, NodeGroup, Plan, RollNodes, Step, SwitchControlPlane
 from replant.routing import Process
 from replant.translate import driver_of
 
@@ -63,6 +63,49 @@ def _listed(group: NodeGroup, change: GivenGates, plugins: tuple[str, ...]) -> f
     before = {gate: on for gate, on in group.gates.items() if on is not None}
     process = Process(Version.parse(group.version), given(before, change))
     return frozenset(plugin for plugin in plugins if process.migrates(plugin))
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What must hold on every node before the controllers are switched."""
+
+    plugin: str
+    listed: bool
+
+    @property
+    def told(self) -> str:
+        """As the end of a sentence."""
+        return f"redirect {self.plugin}" if self.listed else f"redirect {self.plugin} no more"
+
+    def is_met(self, csi_node: CsiNode) -> bool:
+        """Whether a node is so."""
+        return (self.plugin in csi_node.migrated) is self.listed
+
+
+def demands(step: SwitchControlPlane, plan: Plan) -> Iterator[Demand]:
+    """What a switch of the controllers takes for granted of the nodes."""
+    ids = [it.id for it in plan.steps]
+    before = _controller(plan, plan.steps[: ids.index(step.id)])
+    after = _controller(plan, plan.steps[: ids.index(step.id) + 1])
+    for plugin in plan.plugins:
+        if before.migrates(plugin) and not after.migrates(plugin):
+            yield Demand(plugin, listed=False)
+        if _is_taken_away(plugin, after) and not _is_taken_away(plugin, before):
+            yield Demand(plugin, listed=True)
+
+
+def _is_taken_away(plugin: str, controller: Process) -> bool:
+    return controller.complete(plugin) or not controller.registered(plugin)
+
+
+def _controller(plan: Plan, done: Iterable[Step]) -> Process:
+    """The controllers, after some steps of a plan."""
+    gates = dict(plan.control_plane.gates)
+    for step in done:
+        for component in step.components if isinstance(step, SwitchControlPlane) else ():
+            if component.name == CONTROLLER:
+                gates |= component.gates
+    return Process(Version.parse(plan.control_plane.version), given({}, gates))
 
 
 class VolumeNames:

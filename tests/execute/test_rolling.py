@@ -1,0 +1,99 @@
+"""What is decided about nodes, look by look: the cases that whole runs seldom come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
+from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
+from replant.execute.rolling import EVICT_AGAIN, RETRY_EVICTION, FreshNode
+from replant.plan.undo import undo_plan
+from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
+from tests.plan.clusters import Kubelet, planned
+
+TWO_BUDGETS = Uncertain("500: This pod has more than one PodDisruptionBudget")
+
+
+def draining() -> Nodes:
+    nodes = Nodes("n1", "n2", "n3")
+    nodes.node("n1", cordoned=True, run="run")
+    nodes.pod("db-0", "n1")
+    return nodes
+
+
+@pytest.mark.parametrize("outcome", [EvictionBlocked("budget db"), TWO_BUDGETS, Conflict("other")])
+def test_a_pod_that_does_not_go_is_waited_for_by_name_and_tried_again(outcome: Exception) -> None:
+    nodes, stage = draining(), rolling()
+    evict = only(stage.decide(nodes.world, 0))
+    assert isinstance(evict, Evict)
+
+    stage.learn(evict, outcome, 1)
+    blocked = stage.decide(nodes.world, 2)
+
+    (wait,) = blocked.waits
+    assert wait.what == f"pod shop/db-0 to be let go from n1: {outcome}"
+    assert blocked.acts == []
+    assert only(stage.decide(nodes.world, 1 + RETRY_EVICTION)) == evict
+
+
+@pytest.mark.parametrize("outcome", [None, Missing("gone")])
+def test_a_pod_that_went_is_not_evicted_anew_while_no_watch_tells(
+    outcome: ReplantError | None,
+) -> None:
+    nodes, stage = draining(), rolling()
+    evict = only(stage.decide(nodes.world, 0))
+    stage.learn(evict, outcome, 1)
+
+    waiting = stage.decide(nodes.world, 2)
+
+    assert waiting.acts == []
+    assert [it.what for it in waiting.waits] == ["pod shop/db-0 to end on n1"]
+    assert only(stage.decide(nodes.world, 1 + EVICT_AGAIN)) == evict
+
+
+def test_going_back_trusts_no_node_that_a_switch_may_still_reach() -> None:
+    """Its CSINode is as before, but a command that outlived us may be about to restart it."""
+    undo = undo_plan(ENABLE, "roll-nodes")
+    nodes = Nodes("n1", "n2", "n3")
+    nodes.node("n1", cordoned=True, run="run")
+    stage = rolling(undo, doubted={"node n1"})
+
+    acts = stage.decide(nodes.world, 0).acts
+    acts += stage.decide(nodes.world, 20).acts
+    assert [type(it) for it in acts] == [LookAtNode]
+
+    node = nodes.world.node("n1")
+    stage.learn(acts[0], FreshNode(node, (), "99"), 21)
+    switch = only(stage.decide(nodes.world, 22))
+    assert isinstance(switch, Switch)
+    assert switch.wanted.gates == {"CSIMigrationAWS": False}
+
+
+def test_going_back_leaves_alone_what_was_never_switched() -> None:
+    stage = rolling(undo_plan(ENABLE, "roll-nodes"))
+    decision = stage.decide(Nodes("n1", "n2", "n3").world, 0)
+    assert (decision.acts, decision.done) == ([], True)
+
+
+def test_a_node_without_a_drain_is_not_switched_under_a_volume() -> None:
+    off = {"CSIMigrationAWS": False}
+    plan = planned(
+        "enable", server="1.24.17", gates=off, volume=False, kubelets=[Kubelet(gates=off)]
+    )
+    assert plan.empty
+    nodes = Nodes("n1")
+    assert isinstance(only(rolling(plan).decide(nodes.world, 0)), Switch)
+
+    nodes.node("n1", volumesInUse=[f"{AWS}/vol-1"])
+    decision = rolling(plan).decide(nodes.world, 0)
+
+    assert decision.acts == []
+    assert f"By now n1 has {AWS}/vol-1" in decision.failed
+
+
+def test_a_node_that_leaves_is_done_with_and_the_next_begins() -> None:
+    nodes, stage = Nodes("n2", "n3"), rolling()
+    decision = stage.decide(nodes.world, 0)
+    decision = stage.decide(nodes.world, 1)
+    assert isinstance(only(decision), Cordon)
+    assert decision.progress.done == 1
