@@ -140,6 +140,7 @@ class Engine:
         if decision.failed:
             raise Halted(decision.failed)
         if decision.done and not self._busy:
+            self._display.progress(decision.progress, ())
             return True
         started = await self._begin(step, decision, now)
         self._let_go(decision, now)
