@@ -34,7 +34,10 @@ sys.stdout.buffer.write(answer)
 
 
 class Hook(Stoppable):
-    """Listens for the command, and has its questions answered one by one."""
+    """Listens for the command, and has its questions answered one by one.
+
+    All in one thread that lives as long as this: what a thread has started ends with it.
+    """
 
     def __init__(self, folder: Path, answer: Answering) -> None:
         program, path = folder / "hook.py", folder / "hook.sock"
