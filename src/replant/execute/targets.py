@@ -12,6 +12,7 @@ from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
 from replant.plan.model import GivenGates, NodeGroup, Plan, RollNodes, Step, SwitchControlPlane
 from replant.routing import Process
+from replant.routing.names import csi_name
 from replant.translate import driver_of
 
 
@@ -117,7 +118,7 @@ class VolumeNames:
         self._names = tuple(
             name
             for plugin, driver in drivers.items()
-            for name in (f"{plugin}/", f"kubernetes.io/csi/{driver}^")
+            for name in (f"{plugin}/", csi_name(driver, ""))
         )
 
     def on(self, node: Node, attachments: Iterable[Attachment] = ()) -> list[str]:

@@ -12,7 +12,8 @@ from replant.objects import Object
 from replant.routing.model import Side
 from replant.translate import driver_of, plugins
 
-_CSI = "kubernetes.io/csi/"
+CSI = "kubernetes.io/csi/"
+"""How the names of all drivers' volumes begin."""
 _IDENTIFIED_BY: dict[str, tuple[str, tuple[str, ...]]] = {
     "kubernetes.io/aws-ebs": ("awsElasticBlockStore", ("volumeID",)),
     "kubernetes.io/gce-pd": ("gcePersistentDisk", ("pdName",)),
@@ -43,13 +44,13 @@ def in_tree_name(plugin: str, holder: Object) -> str:
 
 def csi_name(driver: str, handle: str) -> str:
     """The name of a driver's volume, native or translated."""
-    return f"{_CSI}{driver}^{handle}"
+    return f"{CSI}{driver}^{handle}"
 
 
 def named(name: str) -> Named:
     """Whose name it is."""
-    if name.startswith(_CSI):
-        driver = name.removeprefix(_CSI).partition("^")[0]
+    if name.startswith(CSI):
+        driver = name.removeprefix(CSI).partition("^")[0]
         return Named(Side.CSI, _BEHIND.get(driver, ""))
     plugin = "/".join(name.split("/", 2)[:2])
     return Named(Side.IN_TREE, plugin if plugin in _IDENTIFIED_BY else "")

@@ -10,24 +10,12 @@ from replant.inventory.quantities import amount
 from replant.objects import Object
 from replant.routing import Side, VolumeView
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
+from replant.routing.names import CSI, csi_name, in_tree_name
 from replant.sandbox.controllers import parts
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from replant.sandbox.shelves import Entry
 from replant.sandbox.store import Store
 from replant.translate import driver_of, inline_to_csi, plugin_of, pv_to_csi
-
-_CSI = "kubernetes.io/csi/"
-_IN_TREE_IDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "kubernetes.io/aws-ebs": ("awsElasticBlockStore", ("volumeID",)),
-    "kubernetes.io/gce-pd": ("gcePersistentDisk", ("pdName",)),
-    "kubernetes.io/cinder": ("cinder", ("volumeID",)),
-    "kubernetes.io/azure-disk": ("azureDisk", ("diskURI",)),
-    "kubernetes.io/azure-file": ("azureFile", ("shareName",)),
-    "kubernetes.io/vsphere-volume": ("vsphereVolume", ("volumePath",)),
-    "kubernetes.io/portworx-volume": ("portworxVolume", ("volumeID",)),
-    "kubernetes.io/rbd": ("rbd", ("pool", "image")),
-}
-"""Where each plugin finds what it calls a disk."""
 
 
 class Volume(NamedTuple):
@@ -68,8 +56,8 @@ class _Known(NamedTuple):
 @lru_cache(maxsize=100_000)
 def parse(name: str) -> Name:
     """What a name says: nodes report names, and a controller that starts knows nothing else."""
-    if name.startswith(_CSI):
-        driver, _, handle = name.removeprefix(_CSI).partition("^")
+    if name.startswith(CSI):
+        driver, _, handle = name.removeprefix(CSI).partition("^")
         return Name(Side.CSI, VolumeView("", driver, native=True, provisioned=False), handle)
     plugin = "/".join(name.split("/", 2)[:2])
     try:
@@ -169,9 +157,9 @@ def _volume(pv: Object) -> Volume | None:
     except TranslationError:
         return None
     csi = twin["spec"]["csi"]
-    name = "" if view.native else _in_tree_name(view.plugin, pv["spec"])
+    name = "" if view.native else in_tree_name(view.plugin, pv["spec"])
     handle = csi.get("volumeHandle", "")
-    return Volume(pv["metadata"]["name"], view, name, f"{_CSI}{view.driver}^{handle}", handle)
+    return Volume(pv["metadata"]["name"], view, name, csi_name(view.driver, handle), handle)
 
 
 def _inline(volume: Object, namespace: str) -> Volume | None:
@@ -183,10 +171,5 @@ def _inline(volume: Object, namespace: str) -> Volume | None:
     csi = twin["spec"]["csi"]
     view = VolumeView(plugin, csi["driver"], native=False, provisioned=False)
     handle = csi.get("volumeHandle", "")
-    name = _in_tree_name(plugin, volume)
-    return Volume("", view, name, f"{_CSI}{view.driver}^{handle}", handle, twin["spec"])
-
-
-def _in_tree_name(plugin: str, holder: Object) -> str:
-    source, fields = _IN_TREE_IDS[plugin]
-    return f"{plugin}/{':'.join(str(holder[source].get(field, '')) for field in fields)}"
+    name = in_tree_name(plugin, volume)
+    return Volume("", view, name, csi_name(view.driver, handle), handle, twin["spec"])
