@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from replant.execute.actuators import Place, Wanted
 from replant.objects import Object
@@ -16,17 +17,14 @@ CORDONED = "replant.dev/cordoned-by"
 class Act:
     """Something to be done once; ``why`` goes to the journal."""
 
+    changes: ClassVar[bool] = True
+    """Whether it changes anything, and so must be in the journal before it is done."""
     why: str
 
     @property
     def target(self) -> str:
         """What it is done to. Nothing else is done to that meanwhile."""
         raise NotImplementedError
-
-    @property
-    def changes(self) -> bool:
-        """Whether it changes anything, and so must be in the journal before it is done."""
-        return True
 
     @property
     def backup(self) -> Object | None:
@@ -65,10 +63,7 @@ class Uncordon(_NodeAct):
 class LookAtNode(_NodeAct):
     """See a node, and the pods on it, as they are at this moment and not as a watch has told."""
 
-    @property
-    def changes(self) -> bool:
-        """It only looks."""
-        return False
+    changes: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,38 +82,34 @@ class Evict(Act):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Switch(Act):
-    """Give a component or a kubelet other gates."""
-
+class _PlaceAct(Act):
     place: Place
-    wanted: Wanted
 
     @property
     def target(self) -> str:
-        """What it is done to."""
+        """The component, or the node whose kubelet it is."""
         return f"node {self.place.node}" if self.place.node else self.place.component
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ObservePlace(Act):
+class Switch(_PlaceAct):
+    """Give a component or a kubelet other gates."""
+
+    wanted: Wanted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservePlace(_PlaceAct):
     """See which gates a component or a kubelet has."""
 
-    place: Place
-
-    @property
-    def target(self) -> str:
-        """What it is done to."""
-        return f"node {self.place.node}" if self.place.node else self.place.component
-
-    @property
-    def changes(self) -> bool:
-        """It only looks."""
-        return False
+    changes: ClassVar[bool] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookAtObjects(Act):
     """See all volumes, or all classes."""
+
+    changes: ClassVar[bool] = False
 
     kind: str
 
@@ -126,11 +117,6 @@ class LookAtObjects(Act):
     def target(self) -> str:
         """What it is done to."""
         return f"all of {self.kind}"
-
-    @property
-    def changes(self) -> bool:
-        """It only looks."""
-        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
