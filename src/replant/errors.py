@@ -14,6 +14,7 @@
         ├── TranslationError an object that has no equivalent on the other side
         ├── InputError       a file or document that cannot be read, parsed or accepted
         ├── Refused          what is asked for cannot be done, or must not be
+        │   └── Blocked      something must be put right before a plan may begin
         ├── Forbidden        the cluster's answer was: you may not
         ├── Missing          there is no such object
         └── NotServed        the cluster does not know this kind
@@ -69,6 +70,10 @@ class InputError(Final):
 
 class Refused(Final):
     """What is asked for cannot be done, or must not be."""
+
+
+class Blocked(Refused):
+    """Something must be put right before a plan may begin; nothing was touched."""
 
 
 class Unreachable(Retryable):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shlex
 import signal
 import sys
 from dataclasses import dataclass
@@ -10,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from replant.cli.connecting import connected, journals_of, place_of
+from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
 from replant.cli.whole_files import WholeFile
-from replant.errors import Halted, Refused, ReplantError, printable
+from replant.errors import Blocked, Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State
@@ -52,8 +54,6 @@ def apply(**given: Any) -> int:
         run = None
     else:
         run = asyncio.run(_find_run(given))
-        if run.state is not State.UNFINISHED and not given["undo"]:
-            raise Refused(f"The run {run.header.id} is {run.state}: there is nothing left to do.")
         plan = run.plan
         _go_on_as_begun(given, run)
     _choose_actuator(given, plan)
@@ -64,17 +64,25 @@ def apply(**given: Any) -> int:
     if not given["yes"] and not _agreed(plan, run, given):
         click.echo("nothing was done", err=True)
         return FAILED
-    ending = asyncio.run(_carry_out(plan, run, given))
+    try:
+        ending = asyncio.run(_carry_out(plan, run, given))
+    except Blocked as error:
+        click.echo(f"blocker: {printable(str(error))}", err=True)
+        return BLOCKERS
     if page:
         _report(page, ending, run, given)
     if ending.result is None:
         click.echo(f"stopped: {printable(ending.halted)}", err=True)
-        click.echo(
-            "Go on with: replant apply --resume. Go back with: replant apply --undo.", err=True
-        )
+        again = f"replant apply{_journal(given)}"
+        click.echo(f"Go on with: {again} --resume. Go back with: {again} --undo.", err=True)
         return RESUMABLE
     _tell(ending.result, given)
     return 0
+
+
+def _journal(given: dict[str, Any]) -> str:
+    """The option that finds the same journal again."""
+    return "" if given["journal"] == CLUSTER else f" --journal {shlex.quote(given['journal'])}"
 
 
 # Before anything is done
@@ -97,7 +105,7 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
     from replant.plan.courses import proved
-    from replant.plan.make import refuse_other
+    from replant.plan.make import refuse_other, refuse_untrue
     from replant.plan.model import Weight
     from replant.plan.preflight import preflight
     from replant.plan.situation import situation
@@ -111,7 +119,9 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
         refuse_other(plan, inventory)
         known = {gate: on for gate, on in plan.control_plane.gates.items() if on is not None}
         hidden = known if not plan.control_plane.replicas else None
-        checks = preflight(plan.goal, situation(inventory, plan.plugins, hidden))
+        now = situation(inventory, plan.plugins, hidden)
+        refuse_untrue(plan, now)
+        checks = preflight(plan.goal, now)
     found = [f"{it.message} {it.fix}".strip() for it in checks if it.result is Weight.BLOCKER]
     proof = proved(plan)
     if not proof.safe:
@@ -124,6 +134,9 @@ async def _find_run(given: dict[str, Any]) -> Run:
     async with connected(given, report.note) as reader:
         journals = journals_of(given["journal"], reader, RealTiming(), report.note)
         summary = await chosen(journals, given["run_id"])
+        # What the list says counts: by it another run is refused, until a resumed one mends it.
+        if summary.state is not State.UNFINISHED and not given["undo"]:
+            raise Refused(f"The run {summary.id} is {summary.state}: there is nothing left to do.")
         return await journals.read(summary.id)
 
 
@@ -215,6 +228,9 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
                         result = await applying.resume(run.header.id)
                 return Ending(result, "", result.outages)
             except Halted as error:
+                unforeseen = error.__cause__ and not isinstance(error.__cause__, ReplantError)
+                if unforeseen and os.environ.get("REPLANT_TRACEBACK"):
+                    raise
                 return Ending(None, str(error), applying.outages)
             finally:
                 await actuator.aclose()
@@ -280,11 +296,15 @@ class _interruptible:  # noqa: N801 - used as a function
     def __exit__(self, kind: type[BaseException] | None, *_rest: object) -> None:
         for name in (signal.SIGINT, signal.SIGTERM):
             self._loop.remove_signal_handler(name)
-        if kind is asyncio.CancelledError and self._asked:
-            raise Halted("It was interrupted, and has not waited for what was under way.")
+        if kind is not asyncio.CancelledError or not self._asked:
+            return
+        if not self._applying.begun:
+            raise click.Abort
+        raise Halted("It was interrupted, and has not waited for what was under way.")
 
     def _interrupt(self) -> None:
-        if self._asked and self._task is not None:
+        if (self._asked or not self._applying.at_work) and self._task is not None:
+            self._asked = True
             self._task.cancel()
             return
         self._asked = True

@@ -112,7 +112,9 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
         return asyncio.run(look())
     except Forbidden as error:
         report.note(f"whether a run is under way cannot be seen: {error}")
-        return None
+    except ReplantError as error:
+        report.problem(error)  # how far the cluster is can be shown all the same
+    return None
 
 
 def rendered(

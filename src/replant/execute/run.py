@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import secrets
 import socket
@@ -10,10 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from replant.cluster.ports import Reader, Writer
-from replant.errors import Final, Halted, Refused, ReplantError
+from replant.cluster.ports import NAMESPACES, Reader, Writer
+from replant.errors import Blocked, Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
 from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules, drain
@@ -31,7 +33,7 @@ from replant.execute.switching import Switching
 from replant.execute.targets import targets
 from replant.execute.timing import Timing, written
 from replant.execute.verification import Checked, Outcome, verify
-from replant.execute.world import World
+from replant.execute.world import Record, World
 from replant.plan.model import (
     AnnotateVolumes,
     Plan,
@@ -43,6 +45,11 @@ from replant.plan.model import (
 from replant.plan.undo import undo_plan
 
 VERIFY_AGAIN = 5.0
+RELEASING = 5.0
+"""So many seconds, of this machine's, it may take to give the lease back."""
+_IDENTITY = "kube-system"
+"""It is there from a cluster's first moment to its last."""
+_NAMESPACE = Decoder(Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,17 @@ class Applying:
         self._lease = Lease(reader, writer, timing, display.note)
         self._engine: Engine | None = None
         self._stopping = ""
+        self._begun = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a run, which may have done something."""
+        return self._begun
+
+    @property
+    def at_work(self) -> bool:
+        """Whether something may be under way that should come to its end."""
+        return self._engine is not None
 
     def stop(self, why: str) -> None:
         """Have the run end where it can be resumed."""
@@ -113,15 +131,15 @@ class Applying:
 
         async def work() -> Result:
             self._refuse_undrainable(plan)
-            unfinished = [it for it in await self._journals.runs() if it.state is State.UNFINISHED]
-            if unfinished:
-                raise Refused(
-                    f"The run {unfinished[0].id} is unfinished. Go on with it (--resume), or take "
-                    "it back (--undo), before another is begun."
-                )
+            await self._refuse_second()
             before = await insist(
                 lambda: take_census(self._reader), self._timing, self._display.note
             )
+            # A large cluster takes its time, in which another may have thought us dead.
+            await self._lease.renew({})
+            await self._refuse_second()
+            if self._stopping:
+                raise Refused(f"{self._stopping} Nothing was done.")
             header = Header(
                 id=self._new_id(plan),
                 goal=plan.goal,
@@ -129,8 +147,10 @@ class Applying:
                 started=self._at(),
                 by=f"{_user()}@{socket.gethostname()}",
                 options=options,
+                cluster=await self._cluster(),
             )
             run = Run(header, plan, baseline(before))
+            self._begun = True
             journal = await self._journals.begin(run)
             return await self._carry_out(run, journal, plan)
 
@@ -138,18 +158,23 @@ class Applying:
 
     async def resume(self, run_id: str) -> Result:
         """Go on with a run, in the direction that it had."""
+        self._begun = True
 
         async def work() -> Result:
             run, journal = await self._journals.open(run_id)
+            await self._refuse_foreign(run)
             return await self._go_on(run, journal)
 
         return await self._alone(work)
 
     async def undo(self, run_id: str) -> Result:
         """Go back to where a run began, from wherever it is."""
+        self._begun = True
 
         async def work() -> Result:
+            await self._refuse_out_of_turn(run_id)
             run, journal = await self._journals.open(run_id)
+            await self._refuse_foreign(run)
             if not run.undoing:
                 entry = Entry(at=self._at(), mark=Mark.UNDO)
                 await journal.write([entry])
@@ -173,8 +198,10 @@ class Applying:
             return await work()
         finally:
             await self._mirror.aclose()
-            with suppress(ReplantError):
-                await self._lease.release()
+            # A cluster that is away is not waited for here: the lease runs out by itself.
+            with suppress(ReplantError, TimeoutError):
+                async with asyncio.timeout(RELEASING):
+                    await self._lease.release()
 
     async def _carry_out(self, run: Run, journal: Journal, plan: Plan) -> Result:
         started = self._timing.now()
@@ -196,10 +223,14 @@ class Applying:
             checks = await self._verified(plan, run)
             state = State.UNDONE if run.undoing else State.DONE
             await journal.write([Entry(at=self._at(), mark=Mark.END, why=state)])
-        except (Final, Halted) as error:
+        except Exception as error:
+            why = str(error)
+            if not isinstance(error, ReplantError):
+                # What we did not foresee leaves a run as resumable as what we did.
+                why = f"This should not have happened: {type(error).__name__}: {error}"
             with suppress(ReplantError):
-                await journal.write([Entry(at=self._at(), mark=Mark.STOP, why=str(error))])
-            raise Halted(str(error)) from error
+                await journal.write([Entry(at=self._at(), mark=Mark.STOP, why=why)])
+            raise Halted(why) from error
         finally:
             await journal.aclose()
         seconds = self._timing.now() - started
@@ -224,7 +255,9 @@ class Applying:
         """Look until all is well; Halted says what is not, and will not be by itself."""
         until = self._timing.now() + self._how.patience.pods
         while True:
+            asked = self._timing.now()
             now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
+            until += self._timing.now() - asked  # while it is away, nothing can come right
             checks = verify(plan, run.before, now)
             bad = [it for it in checks if it.outcome is not Outcome.PASSED]
             if not bad:
@@ -247,7 +280,58 @@ class Applying:
         ]
         if refused:
             more = f"; and {len(refused) - 10} more" if len(refused) > 10 else ""
-            raise Refused(f"Nodes cannot be drained: {'; '.join(refused[:10])}{more}.")
+            raise Blocked(f"Nodes cannot be drained: {'; '.join(refused[:10])}{more}.")
+
+    async def _refuse_second(self) -> None:
+        """Refused while a run is unfinished, whoever began it."""
+        for run in await self._journals.runs():
+            if run.state is State.UNFINISHED:
+                raise Refused(
+                    f"The run {run.id} is unfinished. Go on with it (--resume), or take it back "
+                    "(--undo), before another is begun."
+                )
+
+    async def _refuse_out_of_turn(self, run_id: str) -> None:
+        """Refused, unless a run is the last that has led to where the cluster is.
+
+        Its way back is proved from where it ended, and not from where another has gone since.
+        """
+        runs = {it.id: it for it in await self._journals.runs()}
+        chosen_run = runs.get(run_id)
+        if chosen_run is None:
+            return  # whoever opens it says so
+        if chosen_run.state is State.UNDONE:
+            raise Refused(f"The run {run_id} is undone: there is nothing left to do.")
+        since = [
+            it.id
+            for it in runs.values()
+            if it.started > chosen_run.started and it.state is not State.UNDONE
+        ]
+        if since:
+            raise Refused(
+                f"After the run {run_id} came {', '.join(since)}: take back the last one first, "
+                "for the way back starts where a run has ended."
+            )
+
+    async def _refuse_foreign(self, run: Run) -> None:
+        """Refused if a journal in a file is of another cluster than the one that is meant."""
+        cluster = await self._cluster()
+        if run.header.cluster and cluster and run.header.cluster != cluster:
+            raise Refused(
+                f"The run {run.header.id} belongs to another cluster, by the uid of its namespace "
+                f"{_IDENTITY}: that is {run.header.cluster}, and here {cluster}. Name the right "
+                "one with --kubeconfig and --context."
+            )
+
+    async def _cluster(self) -> str:
+        """What tells a cluster from all others; nothing where we may not see it."""
+        try:
+            body = await insist(
+                lambda: self._reader.get(NAMESPACES, _IDENTITY), self._timing, self._display.note
+            )
+        except (Missing, Forbidden):
+            return ""
+        return _NAMESPACE.decode(body).metadata.uid
 
     def _new_id(self, plan: Plan) -> str:
         moment = self._at()[:19].translate(str.maketrans("T", "-", "-:")).lower()

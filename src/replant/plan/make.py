@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from replant.errors import Refused
+from replant.gates.versions import Version
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory
 from replant.plan.compose import Choices, steps
-from replant.plan.courses import proved
-from replant.plan.model import API_VERSION, KIND, Goal, NodeMethod, Plan
+from replant.plan.courses import given, proved
+from replant.plan.model import API_VERSION, KIND, Goal, NodeGroup, NodeMethod, Plan
 from replant.plan.preflight import preflight
-from replant.plan.situation import situation
-from replant.routing import AttachController
+from replant.plan.situation import Situation, situation
+from replant.routing import AttachController, Process
 
 OPENSHIFT, GARDENER = "openshift", "gardener"
 
@@ -64,6 +65,36 @@ def refuse_other(plan: Plan, inventory: Inventory) -> None:
             "The plan was made for another cluster, or this one has changed since: its fingerprint "
             f"is {plan.fingerprint}, the cluster's {fingerprint(inventory)}. Make the plan anew."
         )
+
+
+def refuse_untrue(plan: Plan, now: Situation) -> None:
+    """Refused, unless what the plan starts from is so: its proof is worth no more than that.
+
+    A fingerprint tells nothing of pods that name a disk by themselves, nor of a plan that somebody
+    has edited.
+    """
+    for what, said, seen in (
+        ("volumes", plan.empty, plan.empty and now.empty),
+        ("nodes", _nodes(plan.groups, plan.plugins), _nodes(now.groups, plan.plugins)),
+        ("the control plane", plan.control_plane, now.control_plane),
+    ):
+        if said != seen:
+            raise Refused(
+                f"What the plan says of {what} is not so: the cluster has changed since, or "
+                "somebody has changed the plan. Make the plan anew."
+            )
+
+
+def _nodes(
+    groups: tuple[NodeGroup, ...], plugins: tuple[str, ...]
+) -> dict[str, tuple[object, ...]]:
+    """By node, what of its group a proof depends on."""
+    found: dict[str, tuple[object, ...]] = {}
+    for group in groups:
+        kubelet = Process(Version.parse(group.version), given({}, group.gates))
+        redirected = tuple(it for it in plugins if kubelet.migrates(it))
+        found |= dict.fromkeys(group.nodes, (group.version, group.drivers, redirected))
+    return found
 
 
 def _of_platform(platform: str) -> AttachController:

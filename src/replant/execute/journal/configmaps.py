@@ -8,15 +8,16 @@ write names the version of the log that it was made for, so two writers cannot b
 from __future__ import annotations
 
 import gzip
+import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
 from replant.cluster.ports import CONFIG_MAPS, Reader, Selected, Writer
-from replant.errors import Conflict, Final, Refused, Uncertain
+from replant.errors import Conflict, Final, Refused, Uncertain, printable
 from replant.execute.census_model import Census
 from replant.execute.insisting import Notice, insist
 from replant.execute.journal.model import Entry, Header, Mark, Run, State, Summary
@@ -25,7 +26,7 @@ from replant.execute.timing import Timing, written
 from replant.objects import Object
 from replant.plan.model import Plan
 
-RUN, PART = "replant.dev/run", "replant.dev/journal"
+RUN, PART, STATE = "replant.dev/run", "replant.dev/journal", "replant.dev/state"
 _HEAD, _DOCUMENT, _LOG = "head", "document", "log"
 
 DOCUMENT_BYTES = 700_000
@@ -54,8 +55,9 @@ class ConfigMapJournals:
         heads = await self._list(f"{PART}={_HEAD}")
         found = []
         for head in heads:
-            header = msgspec.json.decode(head["data"]["header"], type=Header)
-            state = State(head["metadata"]["labels"].get("replant.dev/state", State.UNFINISHED))
+            with _reading(head["metadata"]["name"]):
+                header = msgspec.json.decode(head["data"]["header"], type=Header)
+                state = State(head["metadata"]["labels"].get(STATE, State.UNFINISHED))
             found.append(Summary(header.id, header.goal, header.started, state))
         return sorted(found, key=lambda it: it.started)
 
@@ -71,7 +73,7 @@ class ConfigMapJournals:
             made = _config_map(run_id, _DOCUMENT, number)
             await self._create({**made, "binaryData": {"part": b64encode(part).decode()}})
         head = _config_map(run_id, _HEAD)
-        head["metadata"]["labels"]["replant.dev/state"] = State.UNFINISHED
+        head["metadata"]["labels"][STATE] = State.UNFINISHED
         header = msgspec.json.encode(run.header).decode()
         await self._create({**head, "data": {"header": header, "documents": str(len(parts))}})
         return ConfigMapJournal(self, run_id, 0, 0)
@@ -116,7 +118,7 @@ class ConfigMapJournals:
 
     async def set_state(self, run_id: str, state: State) -> None:
         """Say in the head how a run ended, so that lists need not read its logs."""
-        patch = {"metadata": {"labels": {"replant.dev/state": state}}}
+        patch = {"metadata": {"labels": {STATE: state}}}
 
         async def ask() -> Object:
             return await self._writer.patch(
@@ -158,7 +160,7 @@ class ConfigMapJournals:
                 found: Object = msgspec.json.decode(
                     await self._reader.get(CONFIG_MAPS, metadata["name"], namespace=NAMESPACE)
                 )
-                if found["data"].get(key) == value:
+                if (found.get("data") or {}).get(key) == value:
                     return found
                 if found["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
                     raise Refused(_TAKEN) from None
@@ -176,7 +178,7 @@ class ConfigMapJournals:
         ):
             if page.first:
                 found = []
-            found += msgspec.json.decode(page.body)["items"]
+            found += msgspec.json.decode(page.body)["items"] or ()
         return found
 
 
@@ -200,25 +202,33 @@ class ConfigMapJournal:
 
     async def write(self, entries: Sequence[Entry]) -> None:
         """Write entries as one batch, each batch under the next number."""
-        batch = msgspec.json.encode(list(entries)).decode()
-        if len(batch) > LARGEST_BATCH:
+        encoded = msgspec.json.encode(list(entries))
+        if len(encoded) > LARGEST_BATCH:
             if len(entries) == 1:
                 raise Final(f"An entry of the journal is too large: {entries[0].target}.")
             half = len(entries) // 2
             await self.write(entries[:half])
             await self.write(entries[half:])
             return
-        if self._current is not None and self._size + len(batch) > LOG_BYTES:
+        state = _state_after(entries)
+        if state is State.UNFINISHED:
+            # Before it is so: killed in between, a run must not look finished to others.
+            await self._journals.set_state(self._run_id, state)
+        await self._append(encoded.decode(), len(encoded))
+        if state and state is not State.UNFINISHED:
+            await self._journals.set_state(self._run_id, state)
+
+    async def _append(self, batch: str, size: int) -> None:
+        if self._current is not None and self._size + size > LOG_BYTES:
             self._current = None
-        key = f"{self._count:08}"
+        key = _number(self._count)
         if self._current is None:
             self._current = await self._new_log(key, batch)
+            self._size = size
         else:
             self._current = await self._journals.add(self._current, key, batch)
-            self._size += len(batch)
+            self._size += size
         self._count += 1
-        if state := _state_after(entries):
-            await self._journals.set_state(self._run_id, state)
 
     async def _new_log(self, key: str, batch: str) -> Object:
         made = _config_map(self._run_id, _LOG, self._log)
@@ -226,7 +236,6 @@ class ConfigMapJournal:
         if found.get("data") != {key: batch}:
             raise Refused(_TAKEN)
         self._log += 1
-        self._size = len(batch)
         return found
 
     async def aclose(self) -> None:
@@ -242,30 +251,65 @@ def _run(run_id: str, parts: Mapping[str, Object]) -> Run:
     head = parts.get(_name(run_id, _HEAD))
     if head is None:
         raise Refused(f"There is no run {run_id} in the cluster's journal.")
+    with _reading(head["metadata"]["name"]):
+        header = msgspec.json.decode(head["data"]["header"], type=Header)
+        documents = int(head["data"]["documents"])
     document = b""
-    for number in range(int(head["data"]["documents"])):
-        part = parts.get(_name(run_id, _DOCUMENT, number))
-        if part is None:
-            raise Final(
-                f"The journal of run {run_id} is incomplete: the ConfigMap "
-                f"{NAMESPACE}/{_name(run_id, _DOCUMENT, number)} is missing."
-            )
-        document += b64decode(part["binaryData"]["part"])
-    batches = [batch for log in _logs(run_id, parts) for batch in _batches(log)]
-    read = msgspec.json.decode(gzip.decompress(document), type=_Document)
-    header = msgspec.json.decode(head["data"]["header"], type=Header)
-    entries = [it for batch in batches for it in msgspec.json.decode(batch, type=list[Entry])]
-    return Run(header, read.plan, read.before, entries)
+    for part in _numbered(run_id, _DOCUMENT, documents, parts):
+        with _reading(part["metadata"]["name"]):
+            document += b64decode(part["binaryData"]["part"], validate=True)
+    with _reading(_name(run_id, _DOCUMENT, 0)):
+        read = msgspec.json.decode(gzip.decompress(document), type=_Document)
+    return Run(header, read.plan, read.before, _entries(_logs(run_id, parts)))
 
 
 def _logs(run_id: str, parts: Mapping[str, Object]) -> list[Object]:
-    """The logs in their order, up to the first that is not there."""
-    names = (_name(run_id, _LOG, number) for number in range(len(parts)))
-    return list(takewhile(bool, (parts.get(it, {}) for it in names)))
+    """The logs in their order."""
+    count = sum(name.startswith(f"{_name(run_id, _LOG)}-") for name in parts)
+    return _numbered(run_id, _LOG, count, parts)
 
 
-def _batches(log: Object) -> list[str]:
-    return [batch for _number, batch in sorted((log.get("data") or {}).items())]
+def _numbered(run_id: str, part: str, count: int, parts: Mapping[str, Object]) -> list[Object]:
+    """So many parts of a run; one that is missing is an error, for nobody knows what it said."""
+    names = [_name(run_id, part, number) for number in range(count)]
+    for name in names:
+        if name not in parts:
+            raise Final(
+                f"The journal of run {run_id} is incomplete: the ConfigMap {NAMESPACE}/{name} is "
+                "missing."
+            )
+    return [parts[name] for name in names]
+
+
+def _entries(logs: Sequence[Object]) -> list[Entry]:
+    entries: list[Entry] = []
+    count = 0
+    for log in logs:
+        with _reading(log["metadata"]["name"]):
+            for number, batch in sorted((log.get("data") or {}).items()):
+                if number != _number(count):
+                    raise ValueError(f"{number} stands where {_number(count)} should")
+                entries += msgspec.json.decode(batch, type=list[Entry])
+                count += 1
+    return entries
+
+
+def _number(batch: int) -> str:
+    return f"{batch:08}"
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Say of which ConfigMap it is that something other than Replant has been written to."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, EOFError, OSError, zlib.error) as error:
+        what = printable(f"{type(error).__name__}: {error}")
+        raise Final(
+            f"The ConfigMap {NAMESPACE}/{name} is no part of a journal that can be read ({what}). "
+            "Put it back as it was; if it was never Replant's, take its label "
+            f"{PART} away."
+        ) from error
 
 
 def _state_after(entries: Sequence[Entry]) -> State | None:

@@ -67,6 +67,8 @@ class Header(_Written, frozen=True, kw_only=True):
     """The machine and user that began it."""
     options: dict[str, Any] = {}
     """How gates are switched and pods are drained, so that it goes on in the same way."""
+    cluster: str = ""
+    """The uid of its namespace kube-system: a file may be taken to another cluster."""
 
 
 @dataclass(slots=True)
