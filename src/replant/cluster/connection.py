@@ -108,19 +108,24 @@ class Connection:
         One that is not 200 is read as a whole, and has no lines.
         """
         request = Request("GET", path, params)
-        async with self._opened(self._clients[-1], request) as response:
-            if response.status_code == HTTPStatus.OK:
-                yield (
-                    Answer(self.server, HTTPStatus.OK, response.headers, b""),
-                    response.aiter_lines(),
-                )
+        client = self._clients[-1]
+        async with self._opened(client, request) as response:
+            if response.status_code != HTTPStatus.UNAUTHORIZED:
+                yield await self._begun(response)
                 return
-            body = b"".join([piece async for piece in response.aiter_bytes()])
-            if response.status_code == HTTPStatus.UNAUTHORIZED:
-                await self._renew(self._clients[-1])
-            answer = Answer(self.server, response.status_code, response.headers, body)
-            self._doubt(answer)
-            yield answer, _no_lines()
+        # They have expired, as those of clouds do every few minutes: once more with new ones.
+        await self._renew(client)
+        async with self._opened(self._clients[-1], request) as response:
+            yield await self._begun(response)
+
+    async def _begun(self, response: httpx.Response) -> tuple[Answer, AsyncIterator[str]]:
+        if response.status_code == HTTPStatus.OK:
+            answer = Answer(self.server, HTTPStatus.OK, response.headers, b"")
+            return answer, response.aiter_lines()
+        body = b"".join([piece async for piece in response.aiter_bytes()])
+        answer = Answer(self.server, response.status_code, response.headers, body)
+        self._doubt(answer)
+        return answer, _no_lines()
 
     def _doubt(self, answer: Answer) -> None:
         """Raise TryLater for a refusal by a server that may not know its rules yet."""

@@ -11,11 +11,11 @@ import secrets
 import socket
 from collections.abc import Mapping
 
-from msgspec import Struct, field
+from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder
 
 from replant.cluster.ports import LEASES, Reader, Writer
-from replant.errors import Conflict, Missing, Refused
+from replant.errors import Conflict, Final, Missing, Refused
 from replant.execute.insisting import Notice, insist
 from replant.execute.namespace import NAMESPACE, ensure_namespace
 from replant.execute.timing import Timing, read, written
@@ -152,6 +152,8 @@ async def look(reader: Reader) -> Held | None:
         return _HELD.decode(await reader.get(LEASES, NAME, namespace=NAMESPACE))
     except Missing:
         return None
+    except DecodeError as error:
+        raise Final(f"the Lease {NAMESPACE}/{NAME} cannot be read: {error}") from None
 
 
 def is_live(held: Held, now: float) -> bool:

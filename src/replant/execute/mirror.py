@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Generic, TypeVar
 
 from msgspec import DecodeError, Struct, convert, field
@@ -107,21 +109,27 @@ class Mirror:
         self.changed.set()
 
     async def _follow(self, resource: Resource, version: str) -> None:
-        failures = 0
+        fruitless = 0
+        """So many watches, one after the other, have told nothing at all."""
         while True:
             try:
                 if not version:
                     version = await self._list(resource)
                 async for change in self._reader.watch(resource, version):
-                    failures, self._told = 0, ""
+                    fruitless, self._told = 0, ""
                     version = self._take(resource, change.type, change.body)
             except Expired:
                 version = ""
             except Unreachable as error:
-                seconds = pause(failures)
+                seconds = pause(fruitless)
                 self._tell(f"{error}; watching again in {seconds:g} s")
-                failures += 1
+                fruitless += 1
                 await self._timing.sleep(seconds)
+                continue
+            fruitless += 1
+            if fruitless > 1:
+                # A server that ends every watch at once would be asked thousands of times.
+                await self._timing.sleep(pause(fruitless - 2))
 
     def _tell(self, text: str) -> None:
         """Say once what all watches come upon: they break off together."""
@@ -131,7 +139,8 @@ class Mirror:
 
     def _take(self, resource: Resource, type_: str, body: bytes) -> str:
         if type_ == BOOKMARK:
-            return _BOOKMARK.decode(body).metadata.resource_version
+            with _legible(resource):
+                return _BOOKMARK.decode(body).metadata.resource_version
         record = _decode(resource, body)
         if type_ == DELETED:
             self._world.remove(resource, record)
@@ -154,15 +163,22 @@ class Mirror:
         async for page in self._reader.list_pages(resource, selected=selected or Selected()):
             if page.first:
                 records = []
-            listed = _PAGES[resource].decode(page.body)
+            with _legible(resource):
+                listed = _PAGES[resource].decode(page.body)
             records += listed.items or ()
             version = listed.metadata.resource_version
         return records, version
 
 
 def _decode(resource: Resource, body: bytes) -> Record:
-    try:
+    with _legible(resource):
         return DECODERS[resource].decode(body)
+
+
+@contextmanager
+def _legible(resource: Resource) -> Iterator[None]:
+    try:
+        yield
     except DecodeError as error:
         # Nothing may be decided about a cluster of which a part cannot be read.
         raise Final(f"a {resource.kind} cannot be read: {error}") from None

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 
-from replant.execute.world import Pod
+from replant.execute.world import SUCCEEDED, Pod
 
 _NAMED_AFTER_TEMPLATES = "ReplicaSet"
 
@@ -37,6 +37,11 @@ class Outages:
 
     def saw(self, before: Pod | None, after: Pod | None) -> None:
         """A pod is not what it was."""
+        if before and after and before.metadata.uid != after.metadata.uid:
+            # Another pod of that name: nobody has told us of the end of the first.
+            self.saw(before, None)
+            self.saw(None, after)
+            return
         served = before is not None and before.serves
         serves = after is not None and after.serves
         pod = after or before
@@ -47,6 +52,9 @@ class Outages:
             self._nodes[claim] = pod.spec.node_name
             if serves:
                 self._begin(claim, pod.metadata.uid)
+            elif pod.status.phase == SUCCEEDED:
+                # It has done its work: nobody is without a disk, and nobody will serve again.
+                self._serving[claim].discard(pod.metadata.uid)
             else:
                 self._end(claim, pod.metadata.uid)
 

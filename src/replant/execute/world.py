@@ -17,7 +17,8 @@ from replant.cluster.ports import CSI_NODES, NODES, PODS, VOLUME_ATTACHMENTS, Re
 
 MIRROR = "kubernetes.io/config.mirror"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-OVER = ("Succeeded", "Failed")
+SUCCEEDED = "Succeeded"
+OVER = (SUCCEEDED, "Failed")
 
 Key = tuple[str, str]
 """Namespace, which may be empty, and name."""
