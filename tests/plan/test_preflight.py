@@ -333,3 +333,18 @@ def test_without_security_no_volume_is_annotated() -> None:
     plan = planned("enable", PORTWORX, portworx("bare"), server="1.25.1")
     assert "annotate-volumes" not in [step.id for step in plan.steps]
     assert tripped(plan.preflight, "secrets") == []
+
+
+def test_what_is_said_of_hidden_controllers_counts_for_the_volumes_too() -> None:
+    """At 1.24 they redirect by default; these do not, and their volumes are marked accordingly."""
+    metadata = {"annotations": {"pv.kubernetes.io/provisioned-by": AWS}}
+    cluster = inventory_of(
+        AWS,
+        pv("provisioned", metadata=metadata, **SOURCES[AWS]),
+        server="1.24.17",
+        replicas=0,
+        kubelets=(Kubelet(gates=OFF), Kubelet(gates=OFF)),
+    )
+    unsaid, said = (situation(cluster, (AWS,), gates) for gates in (None, OFF))
+    assert "RP110" in str(tripped(preflight(Goal.ENABLE, unsaid), "volumes"))
+    assert "RP110" not in str(tripped(preflight(Goal.ENABLE, said), "volumes"))

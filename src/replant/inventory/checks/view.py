@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,8 @@ class View:
 
     inventory: Inventory
     target: Version | None
+    said_gates: Mapping[str, bool] | None = None
+    """What the controllers are given, where a person says it; else what is visible."""
 
     @property
     def server(self) -> Version | None:
@@ -51,13 +53,20 @@ class View:
 
     def phase(self, plugin: str, version: Version) -> Phase:
         """The phase of a plugin at a version, as far as the controllers' gates are known."""
-        known = phase(plugin, version, self.inventory.gates.get(CONTROLLER))
+        known = phase(plugin, version, self._gates)
         return Phase.REDIRECTED if known is Phase.IN_TREE and plugin in self._hidden else known
+
+    @property
+    def _gates(self) -> Mapping[str, bool] | None:
+        """What the controllers are given; None if they hide it."""
+        if self.said_gates is not None:
+            return self.said_gates
+        return self.inventory.gates.get(CONTROLLER)
 
     @property
     def _hidden(self) -> frozenset[str]:
         """What controllers that hide their flags redirect."""
-        return frozenset() if CONTROLLER in self.inventory.gates else self._redirected
+        return self._redirected if self._gates is None else frozenset()
 
     @cached_property
     def _migrated_now(self) -> frozenset[str]:
@@ -70,8 +79,8 @@ class View:
     def _migrated_at(self, version: Version | None) -> frozenset[str]:
         if version is None:
             return frozenset()
-        gates = self.inventory.gates.get(CONTROLLER)
-        return self._hidden | {plugin for plugin in LIVES if migrated(plugin, version, gates)}
+        redirected = {plugin for plugin in LIVES if migrated(plugin, version, self._gates)}
+        return self._hidden | redirected
 
     @cached_property
     def _unservable_then(self) -> frozenset[str]:

@@ -20,7 +20,7 @@ _WHAT_A_PLAN_IS_FOR = frozenset({"RP101", "RP115", "RP201", "RP203", "RP204", "R
 def scanned(goal: Goal, situation: Situation) -> Results:
     """The scan's findings about what the plan touches, those of one sort together."""
     mine = _objects(situation)
-    view = View(situation.inventory, None)
+    view = View(situation.inventory, None, situation.controller_gates)
     by_id: dict[str, list[Finding]] = defaultdict(list)
     for check in _SCANNED:
         for finding in check(view):
