@@ -35,8 +35,6 @@ _BROKEN = (
 )
 """What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
 
-_LIMITS = httpx.Limits(max_connections=100, max_keepalive_connections=8)
-"""All that are kept are looked at for each request, which costs more than making some anew."""
 _JUST_BACK = 10.0
 """So many seconds after a server was away, its 'you may not' is doubted: one that starts answers
 before it has read the rules by which it allows anything."""
@@ -145,7 +143,6 @@ class Connection:
             verify=await self._auth.ssl_context(),  # type: ignore[no-untyped-call]
             proxy=self._auth.proxy,
             timeout=self._timeout,
-            limits=_LIMITS,
         )
 
     async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:
