@@ -36,6 +36,7 @@ def test_every_act_ends_as_it_should(tmp_path: Path, temporary: Path) -> None:
         assert f"== {act} of {demo_acts.ACTS}: " in out
     assert "Proof: safe." in out
     assert "stopped: It was interrupted." in err
+    assert "of 20 migrated; not yet: " in out
     assert ": undone in " in out
     assert "$ kill -9 " in out
     assert ": done in " in out

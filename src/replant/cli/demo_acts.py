@@ -14,7 +14,7 @@ from replant.cli.demo_stage import Cluster, Pace, Part, Stage
 from replant.cli.whole_files import WholeFile
 
 PACES = {"fast": Pace(speed=80, pause=0), "slow": Pace(speed=12, pause=4)}
-ACTS = 9
+ACTS = 10
 SCENARIO = "aws-20-nodes"
 AT_ONCE = "4"
 GATE = "CSIMigrationAWS=true"
@@ -91,6 +91,8 @@ def _interrupt_and_undo(stage: Stage, cluster: Cluster) -> None:
     applying.send_signal(signal.SIGINT)
     stage.finish(applying, RESUMABLE)
     _check(_switched(cluster) >= half, "Half of the nodes should be switched by now.")
+    stage.act("Look", "How far it is, and what is stuck: the cluster says so, not a file of ours.")
+    stage.run("status")
     stage.act("Roll back", "Back to where it began, drained and in order, from wherever it is.")
     stage.run("apply", "--undo", "--yes", part=Part(2, 4))
     _check(_switched(cluster) == 0, "No node should be switched any more.")

@@ -11,7 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -25,7 +26,7 @@ LONGEST = 60.0
 _LOOK_AGAIN = 0.1
 _ENDING = 3.0
 _SHOW_CURSOR = "\x1b[?25h"
-_ENDS = (signal.SIGTERM, signal.SIGHUP)
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Pace(NamedTuple):
@@ -97,8 +98,9 @@ class Stage:
     _kubeconfig: str = ""
 
     def __enter__(self) -> Stage:
-        self.folder = Path(tempfile.mkdtemp(prefix="replant-demo-"))
         self._before = {it: signal.signal(it, _interrupt) for it in _ENDS}
+        with _undisturbed():
+            self.folder = Path(tempfile.mkdtemp(prefix="replant-demo-"))
         return self
 
     def __exit__(
@@ -108,7 +110,8 @@ class Stage:
         trace: TracebackType | None,
     ) -> None:
         """End what still runs, whatever happened; one more Ctrl-C does not keep it from that."""
-        self._before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for name in _ENDS:
+            signal.signal(name, signal.SIG_IGN)
         try:
             for child in self._children:
                 self.end(child)
@@ -225,17 +228,18 @@ class Stage:
     def _popen(
         self, arguments: tuple[str, ...], *, stdout: int | IO[str], stderr: IO[str] | None = None
     ) -> subprocess.Popen[str]:
-        child = subprocess.Popen(  # noqa: S603 - our own commands
-            [sys.executable, "-m", "replant", *arguments],
-            cwd=self.folder,
-            env={**os.environ, "KUBECONFIG": self._kubeconfig},
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            text=True,
-            errors="replace",
-        )
-        self._children.append(child)
+        with _undisturbed():
+            child = subprocess.Popen(  # noqa: S603 - our own commands
+                [sys.executable, "-m", "replant", *arguments],
+                cwd=self.folder,
+                env={**os.environ, "KUBECONFIG": self._kubeconfig},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                text=True,
+                errors="replace",
+            )
+            self._children.append(child)
         return child
 
 
@@ -245,3 +249,17 @@ def _typed(arguments: tuple[str, ...]) -> str:
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let an interruption wait until what is made here is known, and so will be removed."""
+    came: list[int] = []
+    before = {it: signal.signal(it, lambda name, _frame: came.append(name)) for it in _ENDS}
+    try:
+        yield
+    finally:
+        for name, handler in before.items():
+            signal.signal(name, handler)
+    if came:
+        raise KeyboardInterrupt
