@@ -198,6 +198,22 @@ def test_new_credentials_that_are_no_better_are_refused(cluster: Cluster, tmp_pa
     ]  # fmt: skip
 
 
+def test_a_watch_goes_on_with_new_credentials_when_the_old_have_expired(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    kubeconfig(cluster.config, cluster.server, user=tokens(tmp_path))
+    cluster.world.documents[PATH] = b'{"type": "BOOKMARK", "object": {}}\n'
+    cluster.world.token = "run-2"  # noqa: S105
+
+    async def watch(reader: Reader) -> list[str]:
+        return [change.type async for change in reader.watch(PODS, "7")]
+
+    assert cluster.read(watch) == ["BOOKMARK"]
+    cluster.world.token = "never"  # noqa: S105
+    with pytest.raises(Forbidden, match="credentials were not accepted"):
+        cluster.read(watch)
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [

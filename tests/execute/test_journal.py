@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from replant.errors import InputError
+from replant.errors import Final, InputError, Refused
 from replant.execute.census_model import Census
 from replant.execute.journal import Entry, Header, Mark, Run, State
+from replant.execute.journal.configmaps import ConfigMapJournals
 from replant.execute.journal.files import FileJournals
+from tests.execute.memory import Api, Clock
 from tests.execute.nodes import ENABLE
 
 HEADER = Header(id="r", goal="enable", plugins=("p",), started="2026-01-01T00:00:00Z", by="me")
@@ -122,3 +126,155 @@ def test_a_disk_that_takes_it_bit_by_bit_gets_it_all(tmp_path: Path) -> None:
         return (await journals.read("r")).entries
 
     assert [it.step for it in asyncio.run(story())] == ["one", "two"]
+
+
+# In the cluster
+
+
+def cluster_journals(api: Api) -> ConfigMapJournals:
+    return ConfigMapJournals(api, api, Clock(), lambda _: None)
+
+
+def whole(count: int = 5) -> tuple[Api, ConfigMapJournals]:
+    """A run of several logs."""
+
+    async def story() -> None:
+        journal = await journals.begin(run_of())
+        for number in range(count):
+            await journal.write(
+                [Entry(at="now", mark=Mark.ACT, target="é" * 20_000, step=str(number))]
+            )
+
+    api = Api()
+    journals = cluster_journals(api)
+    asyncio.run(story())
+    return api, journals
+
+
+def test_a_run_comes_back_as_it_was_written() -> None:
+    api, journals = whole()
+    logs = [obj for (_, _, name), obj in api.objects.items() if "-log-" in name]
+    assert len(logs) > 1
+    assert all(
+        len(json.dumps(it, ensure_ascii=False).encode()) < 2**20 for it in api.objects.values()
+    )
+    read = asyncio.run(journals.read("r"))
+    assert [it.step for it in read.entries] == list("01234")
+    assert (read.header, read.plan) == (HEADER, ENABLE)
+
+
+Harm = Callable[[Api], None]
+
+
+def _drop(part: str) -> Harm:
+    def harm(api: Api) -> None:
+        del api.objects[next(key for key in api.objects if part in key[2])]
+
+    return harm
+
+
+def _set(part: str, *path: str, to: Any) -> Harm:
+    def harm(api: Api) -> None:
+        *above, last = path
+        obj = api.named(part)
+        for name in above:
+            obj = obj[name]
+        obj[last] = to
+
+    return harm
+
+
+@pytest.mark.parametrize(
+    ("harm", "named"),
+    [
+        (_drop("document-0000"), "replant-r-document-0000 is missing"),
+        (_drop("log-0000"), "replant-r-log-"),
+        (_drop("log-0001"), "replant-r-log-"),
+        (_set("document-0000", "binaryData", "part", to="!!"), "replant-r-document-0000"),
+        (_set("document-0000", "binaryData", "part", to="aGVsbG8="), "replant-r-document-0000"),
+        (_set("document-0000", "binaryData", to=None), "replant-r-document-0000"),
+        (_set("log-0000", "data", "00000000", to="[{]"), "replant-r-log-0000"),
+        (_set("log-0000", "data", "00000000", to='[{"at":"x","mark":"y"}]'), "replant-r-log-0000"),
+        (_set("log-0000", "data", to={"00000007": "[]"}), "replant-r-log-0000"),
+        (_set("log-0001", "data", to=None), "replant-r-log-000"),
+        (_set("head", "data", "header", to="{}"), "replant-r-head"),
+        (_set("head", "data", "documents", to="many"), "replant-r-head"),
+        (_set("head", "data", to=None), "replant-r-head"),
+    ],
+)
+def test_a_journal_that_somebody_has_harmed_is_never_taken_for_a_shorter_one(
+    harm: Harm, named: str
+) -> None:
+    api, journals = whole()
+    harm(api)
+    for read in (journals.read, journals.open):
+        with pytest.raises(Final, match=named):
+            asyncio.run(read("r"))
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        _set("head", "data", to=None),
+        _set("head", "data", "header", to="no JSON"),
+        _set("head", "metadata", "labels", "replant.dev/state", to="lost"),
+    ],
+)
+def test_a_head_that_is_none_keeps_runs_from_being_listed_and_is_named(harm: Harm) -> None:
+    api, journals = whole()
+    harm(api)
+    with pytest.raises(Final, match="replant-system/replant-r-head"):
+        asyncio.run(journals.runs())
+
+
+def test_whoever_opens_a_run_shuts_everybody_else_out() -> None:
+    async def story() -> None:
+        api = Api()
+        journals = cluster_journals(api)
+        first = await journals.begin(run_of())
+        await first.write([step("one")])
+        _, second = await journals.open("r")
+        with pytest.raises(Refused, match="Another Replant goes on with this run"):
+            await first.write([step("two")])
+        await second.write([step("three")])
+        assert [it.step for it in (await journals.read("r")).entries] == ["one", "three"]
+
+    asyncio.run(story())
+
+
+def test_at_no_moment_does_an_unfinished_run_look_finished() -> None:
+    """Not even between the two writes of which one tells of the other."""
+
+    async def story() -> None:
+        api = Api()
+        journals = cluster_journals(api)
+        journal = await journals.begin(run_of())
+        await journal.write([Entry(at="now", mark=Mark.END, why=State.DONE)])
+        seen: list[tuple[bool, str]] = []
+
+        def look() -> None:
+            label = api.named("head")["metadata"]["labels"]["replant.dev/state"]
+            logs = "".join(json.dumps(it) for key, it in api.objects.items() if "-log-" in key[2])
+            seen.append(('\\"undo\\"' in logs and logs.count('\\"end\\"') < 2, label))
+
+        api.on_write = look
+        await journal.write([Entry(at="now", mark=Mark.UNDO)])
+        await journal.write([Entry(at="now", mark=Mark.END, why=State.UNDONE)])
+        assert (True, "done") not in seen
+        assert (True, "unfinished") in seen
+        assert [it.state for it in await journals.runs()] == [State.UNDONE]
+
+    asyncio.run(story())
+
+
+def test_an_answer_that_is_lost_neither_loses_nor_doubles_an_entry() -> None:
+    async def story() -> None:
+        api = Api()
+        journals = cluster_journals(api)
+        journal = await journals.begin(run_of())
+        for number in range(4):
+            api.lose_answers = 1
+            await journal.write([step(str(number))])
+        assert [it.step for it in (await journals.read("r")).entries] == list("0123")
+
+    asyncio.run(story())

@@ -1,49 +1,91 @@
+"""What keeps the World true when watches end, expire, or tell what nobody can read."""
+
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
+
 from replant.cluster.ports import EVERYTHING, Change, Page, Resource, Selected
-from replant.errors import Unreachable
+from replant.errors import Expired, Final
 from replant.execute.mirror import Mirror
-from replant.execute.timing import RealTiming
 from replant.execute.world import World
+from tests.execute.memory import Api, Clock
+
+EMPTY = b'{"metadata": {"resourceVersion": "1"}, "items": []}'
+NODE = b'{"metadata": {"name": "n1", "uid": "u", "resourceVersion": "%d"}}'
 
 
-class Away:
-    """A Reader of a cluster that is away as soon as everything was listed."""
+class Watched(Api):
+    """A server that ends every watch in one way."""
+
+    def __init__(self, end: Exception | None = None, *, tells: bytes = b"", page: bytes = EMPTY):
+        super().__init__()
+        self.end = end
+        self.tells = tells
+        self.page = page
+        self.lists = self.watches = 0
 
     async def list_pages(
         self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
     ) -> AsyncIterator[Page]:
-        assert resource.namespaced or not namespace
-        assert selected == EVERYTHING
-        yield Page(b'{"items": [], "metadata": {"resourceVersion": "7"}}', first=True)
+        del resource, namespace, selected
+        self.lists += 1
+        yield Page(self.page, first=True)
 
     async def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
-        if version:
-            raise Unreachable("the cluster is away")
-        yield Change("BOOKMARK", resource.kind.encode())
-
-    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
-        raise NotImplementedError
-
-    async def server_version(self) -> str:
-        raise NotImplementedError
-
-    async def node_config(self, node: str) -> bytes:
-        raise NotImplementedError
+        del version
+        self.watches += 1
+        await asyncio.sleep(0)
+        if self.tells and resource.kind == "Node":
+            yield Change("MODIFIED", self.tells)
+        if self.end:
+            raise self.end
 
 
-def test_all_watches_break_off_together_and_it_is_said_once() -> None:
-    said: list[str] = []
+def followed(server: Watched, turns: int = 400) -> tuple[Clock, World]:
+    async def story() -> None:
+        mirror = Mirror(server, world, clock, lambda _: None)
+        try:
+            await mirror.start()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+                mirror.check()
+        finally:
+            await mirror.aclose()
 
-    async def main() -> None:
-        mirror = Mirror(Away(), World(), RealTiming(speed=100), said.append)
-        await mirror.start()
-        while len(said) < 3:
-            await asyncio.sleep(0.001)
-        await mirror.aclose()
+    clock, world = Clock(), World()
+    asyncio.run(story())
+    return clock, world
 
-    asyncio.run(asyncio.wait_for(main(), 10))
-    assert said == [f"the cluster is away; watching again in {it} s" for it in ("0.5", "1", "2")]
+
+@pytest.mark.parametrize("end", [Expired("too old"), None], ids=["expired", "ended"])
+def test_a_server_that_ends_every_watch_is_not_asked_in_a_tight_loop(
+    end: Exception | None,
+) -> None:
+    server = Watched(end)
+    clock, _ = followed(server)
+    assert clock.slept[-1] == 15.0
+    # Four kinds, one try after the other, with pauses of up to a quarter of a minute.
+    assert server.watches / 4 <= len(clock.slept) / 4 + 2
+
+
+def test_watches_that_tell_something_are_begun_again_at_once() -> None:
+    clock, world = followed(Watched(tells=NODE % 7), turns=20)
+    assert world.node("n1")
+    assert clock.slept.count(0.5) <= 3  # of the other kinds
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        Watched(page=b'{"items": [{"metadata": {"name": 7}}]}'),
+        Watched(page=b"<html>"),
+        Watched(tells=b'{"metadata": {"name": 7}}'),
+    ],
+    ids=["item", "page", "change"],
+)
+def test_what_cannot_be_read_is_not_decided_about(server: Watched) -> None:
+    with pytest.raises(Final, match="cannot be read"):
+        followed(server)

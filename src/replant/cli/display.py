@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,9 @@ from replant.errors import printable
 from replant.execute.acts import Progress, Wait
 from replant.execute.engine import Display
 from replant.plan.model import Step
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 REPEAT = 60.0
 """So many seconds after a line about a wait there is another."""
@@ -71,8 +74,8 @@ class Lines:
 
 
 @contextmanager
-def bars() -> Iterator[Display]:
-    """A bar for each step, with what it waits for below."""
+def bars(console: Console | None = None) -> Iterator[Display]:
+    """A bar for each step, with what it waits for beside it; on standard error by default."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -90,7 +93,7 @@ def bars() -> Iterator[Display]:
         TimeRemainingColumn(),
         TextColumn("[dim]{task.fields[waits]}"),
     )
-    with Bars(*columns, console=Console(stderr=True)) as shown:
+    with Bars(*columns, console=console or Console(stderr=True)) as shown:
         yield Steps(shown)
 
 

@@ -1,0 +1,51 @@
+"""A cluster that is away while it is watched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from replant.cluster.ports import EVERYTHING, Change, Page, Resource, Selected
+from replant.errors import Unreachable
+from replant.execute.mirror import Mirror
+from replant.execute.timing import RealTiming
+from replant.execute.world import World
+
+
+class Away:
+    """A Reader of a cluster that is away as soon as everything was listed."""
+
+    async def list_pages(
+        self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
+    ) -> AsyncIterator[Page]:
+        assert resource.namespaced or not namespace
+        assert selected == EVERYTHING
+        yield Page(b'{"items": [], "metadata": {"resourceVersion": "7"}}', first=True)
+
+    async def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
+        if version:
+            raise Unreachable("the cluster is away")
+        yield Change("BOOKMARK", resource.kind.encode())
+
+    async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
+        raise NotImplementedError
+
+    async def server_version(self) -> str:
+        raise NotImplementedError
+
+    async def node_config(self, node: str) -> bytes:
+        raise NotImplementedError
+
+
+def test_all_watches_break_off_together_and_it_is_said_once() -> None:
+    said: list[str] = []
+
+    async def main() -> None:
+        mirror = Mirror(Away(), World(), RealTiming(speed=100), said.append)
+        await mirror.start()
+        while len(said) < 3:
+            await asyncio.sleep(0.001)
+        await mirror.aclose()
+
+    asyncio.run(asyncio.wait_for(main(), 10))
+    assert said == [f"the cluster is away; watching again in {it} s" for it in ("0.5", "1", "2")]
