@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 from msgspec import convert
 
 from replant.inventory.records import LabelSelector
@@ -19,6 +21,8 @@ from replant.sandbox.resources import (
 from replant.sandbox.shelves import DELETED, Entry, Event
 
 _SCALED = {REPLICA_SETS.kind: REPLICA_SETS, STATEFUL_SETS.kind: STATEFUL_SETS}
+_DELETION_TIMEOUT = timedelta(minutes=2)
+"""So long a pod that was let go counts as gone, if it is not: its eviction may have failed then."""
 
 
 class Disruption(Led):
@@ -79,7 +83,11 @@ class Disruption(Led):
                 name: time
                 for name, time in (before.get("disruptedPods") or {}).items()
                 if any(entry.name == name for entry, pod in pods if _stays(pod))
+                and self.world.clock.now() < datetime.fromisoformat(time) + _DELETION_TIMEOUT
             }
+            if waiting:
+                seconds = _DELETION_TIMEOUT.total_seconds()
+                self.world.clock.after(seconds, lambda: self._budgets.add(key))
             ready = healthy - len(waiting)
             budget["status"] = {
                 "disruptionsAllowed": max(ready - desired, 0) if expected else 0,
