@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from replant.cluster.ports import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Reader, Writer
+from replant.errors import Conflict, Missing
 from replant.execute.acts import (
     CORDONED,
     Act,
@@ -49,7 +50,16 @@ class Hands:
                 await self._actuator.switch(act.place, act.wanted)
                 return None
         async with self._free:
-            return await (self._change(act) if act.changes else self._look(act))
+            if not act.changes:
+                return await self._look(act)
+            try:
+                await self._change(act)
+            except (Conflict, Missing):
+                # It was decided upon what is no longer so, and a watch may never tell: look.
+                if isinstance(act, Cordon | Uncordon | Evict):
+                    await self._mirror.look_at(act.node)
+                raise
+            return None
 
     async def _look(self, act: Act) -> object:
         match act:

@@ -88,6 +88,8 @@ class Mirror:
             try:
                 body = await self._reader.get(NODES, name)
             except Missing:
+                if known := self._world.node(name):
+                    self._world.remove(NODES, known)
                 return None
             found = _decode(NODES, body)
             self._world.put(NODES, found)
