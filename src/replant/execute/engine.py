@@ -212,11 +212,7 @@ class Engine:
 
     def _consider(self, act: Act, error: ReplantError, now: float) -> None:
         """Leave a target alone for a while after a failure, or give up where it is of no use."""
-        if (
-            isinstance(error, Final)
-            and not isinstance(error, Missing)
-            and not isinstance(act, Switch)
-        ):
+        if isinstance(error, Final) and not (isinstance(error, Missing) or isinstance(act, Switch)):
             raise Halted(f"{act.target}: {error}")
         if isinstance(act, Evict):
             return  # whoever drains says why a pod does not go, and when it is tried again

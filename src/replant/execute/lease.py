@@ -23,6 +23,8 @@ from replant.objects import Object
 
 NAME = "replant-apply"
 DURATION, RENEWAL = 15.0, 5.0
+TRIES = 5
+"""So often a conflict is believed to be nobody else's doing, where none else is seen."""
 STATUS, WAITS = "replant.dev/status", "replant.dev/waiting-for"
 
 
@@ -126,23 +128,24 @@ class Lease:
             patch = {"metadata": {**metadata, "resourceVersion": self._version}, "spec": spec}
             return await self._writer.patch(LEASES, NAME, patch, namespace=NAMESPACE)
 
-        try:
-            lease = await insist(ask, self._timing, self._notice)
-        except (Conflict, Missing):
-            await self._settle_conflict(now)
-            return
-        self._version = lease["metadata"]["resourceVersion"]
-        self._renewed = self._timing.now()
-
-    async def _settle_conflict(self, now: str) -> None:
-        """Our own write may have come through with its answer lost; else somebody else has it."""
-        held = await self._look()
-        mine = held is not None and (
-            held.holder == self.holder or (not held.holder and held.spec.renew_time == now)
-        )
-        if not mine:
-            whom = f" by {held.holder}" if held and held.holder else ""
-            raise Refused(f"The cluster was taken over{whom}; this Replant stops.")
+        for _try in range(TRIES):
+            known = self._version
+            try:
+                lease = await insist(ask, self._timing, self._notice)
+            except (Conflict, Missing):
+                held = await self._look()
+                if held and held.holder == holder and held.spec.renew_time == now:
+                    break  # our own write came through, and only its answer was lost
+                if self._version != known and not (held and held.holder == self.holder):
+                    whom = f" by {held.holder}" if held and held.holder else ""
+                    raise Refused(
+                        f"The cluster was taken over{whom}; this Replant stops."
+                    ) from None
+            else:
+                self._version = lease["metadata"]["resourceVersion"]
+                break
+        else:
+            raise Refused(f"The Lease {NAMESPACE}/{NAME} cannot be written; this Replant stops.")
         self._renewed = self._timing.now()
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from replant.cluster.ports import CONFIG_MAPS, Reader, Selected, Writer
-from replant.errors import Conflict, Final, Refused, Uncertain, printable
+from replant.errors import Conflict, Final, Missing, Refused, Uncertain, printable
 from replant.execute.census_model import Census
 from replant.execute.insisting import Notice, insist
 from replant.execute.journal.model import Entry, Header, Mark, Run, State, Summary
@@ -133,11 +133,14 @@ class ConfigMapJournals:
         async def ask() -> Object:
             try:
                 return await self._writer.create(CONFIG_MAPS, config_map, namespace=NAMESPACE)
-            except Conflict:
+            except Conflict as error:
                 name = config_map["metadata"]["name"]
-                found: Object = msgspec.json.decode(
-                    await self._reader.get(CONFIG_MAPS, name, namespace=NAMESPACE)
-                )
+                try:
+                    body = await self._reader.get(CONFIG_MAPS, name, namespace=NAMESPACE)
+                except Missing:
+                    # There is none, whatever the answer said: that may be asked again.
+                    raise Uncertain(str(error)) from error
+                found: Object = msgspec.json.decode(body)
                 return found
 
         return await insist(ask, self._timing, self._notice)
@@ -155,7 +158,7 @@ class ConfigMapJournals:
                 return await self._writer.patch(
                     CONFIG_MAPS, metadata["name"], patch, namespace=NAMESPACE
                 )
-            except (Conflict, Uncertain):
+            except (Conflict, Uncertain) as error:
                 # Perhaps it is ours that was written, and only the answer was lost.
                 found: Object = msgspec.json.decode(
                     await self._reader.get(CONFIG_MAPS, metadata["name"], namespace=NAMESPACE)
@@ -164,7 +167,8 @@ class ConfigMapJournals:
                     return found
                 if found["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
                     raise Refused(_TAKEN) from None
-                raise
+                # It is as it was, whatever the answer said: that may be asked again.
+                raise Uncertain(str(error)) from error
 
         return await insist(ask, self._timing, self._notice)
 
