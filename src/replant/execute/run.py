@@ -50,6 +50,8 @@ RELEASING = 5.0
 _IDENTITY = "kube-system"
 """It is there from a cluster's first moment to its last."""
 _NAMESPACE = Decoder(Record)
+DOUBT = 15.0
+"""So many seconds something must be seen to be wrong: a single look may have been an old answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +256,7 @@ class Applying:
     async def _verified(self, plan: Plan, run: Run) -> Sequence[Checked]:
         """Look until all is well; Halted says what is not, and will not be by itself."""
         until = self._timing.now() + self._how.patience.pods
+        right_at = self._timing.now()
         while True:
             asked = self._timing.now()
             now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
@@ -262,7 +265,9 @@ class Applying:
             bad = [it for it in checks if it.outcome is not Outcome.PASSED]
             if not bad:
                 return checks
-            wrong = any(it.outcome is Outcome.WRONG for it in bad)
+            if not any(it.outcome is Outcome.WRONG for it in bad):
+                right_at = self._timing.now()
+            wrong = self._timing.now() > right_at + DOUBT
             if wrong or self._timing.now() > until or self._stopping:
                 found = " ".join(it.message for it in bad)
                 raise Halted(f"All steps are done, but not all is well. {found}")
