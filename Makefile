@@ -7,16 +7,22 @@ READY  := $(VENV)/.ready
 PACE   ?= fast
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-real real-binaries check format bench lock clean
+.PHONY: help demo test test-faults-small test-faults test-real real-binaries check format bench lock clean
 
 help: ## Show the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY) ## Show all of it on an embedded cluster; PACE=slow for an audience
 	@$(BIN)/replant demo --pace $(PACE)
 
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest
+
+test-faults-small: $(READY) ## Every fault at every write of migrations of 4 to 6 nodes, 15 minutes at most
+	$(BIN)/python -m tests.faults small
+
+test-faults: $(READY) ## Every fault at every write of a migration of 20 nodes, about an hour
+	$(BIN)/python -m tests.faults 20-nodes
 
 test-real: $(READY) ## Run the tests on real Kubernetes (Linux, root, Go; the first time builds it)
 	$(BIN)/python -m pytest tests/real

@@ -1,0 +1,55 @@
+"""Which migrations are disturbed, and by what weather."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+import yaml
+
+from replant.plan.model import Goal
+from tests.execute.living import small
+from tests.faults.injecting import Weather
+from tests.faults.stories import Migration
+
+EBS, PORTWORX = "kubernetes.io/aws-ebs", "kubernetes.io/portworx-volume"
+
+ENABLE = Migration("enable", small(), Goal.ENABLE, EBS)
+UNDO = Migration("undo of enable", small(), Goal.ENABLE, EBS, undo=True)
+COMPLETE = Migration("complete", small(), Goal.COMPLETE, EBS, first=(Goal.ENABLE,))
+
+WEATHERS = (
+    *(Weather(seed, stale=0.5, lag=lag) for seed, lag in enumerate((0.5, 2.0, 5.0, 9.0))),
+    *(Weather(seed, stale=1.0, lag=lag) for seed, lag in enumerate((1.0, 3.0))),
+    *(Weather(seed, dropped=dropped) for seed, dropped in enumerate((0.05, 0.2, 0.5))),
+    *(Weather(seed, broken=0.2, expired=0.1) for seed in range(2)),
+    *(Weather(seed, stale=0.3, lag=3.0, dropped=0.1, broken=0.05) for seed in range(4)),
+)
+
+
+def small_migrations() -> Iterator[Migration]:
+    """Every goal, and the undo of each, on few nodes."""
+    yield ENABLE
+    yield UNDO
+    yield Migration("disable", small(), Goal.DISABLE, EBS, first=(Goal.ENABLE,))
+    yield Migration("undo of disable", small(), Goal.DISABLE, EBS, first=(Goal.ENABLE,), undo=True)
+    yield COMPLETE
+    yield Migration("undo of complete", small(), Goal.COMPLETE, EBS, (Goal.ENABLE,), undo=True)
+    secure = shipped("portworx-secure")
+    yield Migration("enable with secrets", secure, Goal.ENABLE, PORTWORX)
+    yield Migration("undo of enable with secrets", secure, Goal.ENABLE, PORTWORX, undo=True)
+
+
+def twenty_nodes() -> Iterator[Migration]:
+    """The scenario of twenty nodes, and the undo of its migration."""
+    scenario = shipped("aws-20-nodes")
+    yield Migration("enable on 20 nodes", scenario, Goal.ENABLE, EBS)
+    yield Migration("undo of enable on 20 nodes", scenario, Goal.ENABLE, EBS, undo=True)
+
+
+def shipped(name: str) -> dict[str, Any]:
+    """A scenario that comes with Replant."""
+    text = (resources.files("replant.sandbox") / "scenarios" / f"{name}.yaml").read_text()
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found

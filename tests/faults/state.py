@@ -1,0 +1,168 @@
+"""What a cluster has come to: what is compared between two runs, and what must never be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from replant.objects import Object
+from replant.routing import VolumeView
+from replant.sandbox.resources import (
+    CSI_NODES,
+    LEASES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
+    Resource,
+)
+from replant.sandbox.server import Sandbox
+from replant.translate import pv_to_csi
+
+LONGEST_DETACH = 30.0
+"""So many seconds a disk may stay on a node after its pod has gone: to unmount, to be noticed and
+to be detached takes 10 in the sandbox, and kube-controller-manager may restart meanwhile."""
+
+_BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
+_OVER = ("Succeeded", "Failed")
+
+
+def state(sandbox: Sandbox) -> dict[str, Any]:
+    """Everything that two runs to the same end must have in common."""
+    controls, cluster = sandbox.api.controls, sandbox.cluster
+    assert controls is not None
+    assert cluster is not None
+    return {
+        **{f"component {it}": controls.component(it) for it in cluster.control_plane.components},
+        **{f"kubelet {it}": controls.node(it) for it in cluster.kubelets.all},
+        **{f"node {it}": found for it, found in _all(sandbox, NODES, "spec")},
+        **{f"csinode {it}": found for it, found in _all(sandbox, CSI_NODES, "spec")},
+        **{f"volume {it}": found for it, found in _all(sandbox, PERSISTENT_VOLUMES, "spec")},
+        **{f"claim {it}": found for it, found in _all(sandbox, PERSISTENT_VOLUME_CLAIMS, "spec")},
+        **{f"class {it}": found for it, found in _all(sandbox, STORAGE_CLASSES)},
+        **{f"pod {it}": ready for it, ready in _pods(sandbox)},
+    }
+
+
+def _all(sandbox: Sandbox, resource: Resource, *parts: str) -> Iterator[tuple[str, Object]]:
+    """Objects without what the server says, or only some parts of them besides metadata."""
+    for obj in sandbox.store.list(resource):
+        metadata = {k: v for k, v in obj["metadata"].items() if k not in _BY_THE_SERVER}
+        _forget_what_may_differ(obj, metadata)
+        key = f"{metadata.get('namespace', '')}/{metadata['name']}"
+        shown = {part: obj.get(part) for part in parts or obj}
+        yield key, {**shown, "metadata": metadata}
+
+
+def _forget_what_may_differ(obj: Object, metadata: Object) -> None:
+    """Leave out uids, which are others in every sandbox, and what an attacher never takes back."""
+    claim = obj.get("spec", {}).get("claimRef", {})
+    for it in ("uid", "resourceVersion"):
+        claim.pop(it, None)
+    kept = [it for it in metadata.get("finalizers", ()) if not it.startswith("external-attacher/")]
+    metadata["finalizers"] = kept
+
+
+def _pods(sandbox: Sandbox) -> Iterator[tuple[str, bool]]:
+    for pod in sandbox.store.list(PODS):
+        conditions = pod.get("status", {}).get("conditions", [])
+        ready = any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
+        yield f"{pod['metadata']['namespace']}/{pod['metadata']['name']}", ready
+
+
+def differences(wanted: dict[str, Any], found: dict[str, Any]) -> list[str]:
+    """What is not as wanted, in words."""
+    return [
+        f"{name} is {found.get(name)}, not {wanted.get(name)}"
+        for name in sorted({*wanted, *found})
+        if wanted.get(name) != found.get(name)
+    ]
+
+
+def leftovers(sandbox: Sandbox) -> list[str]:
+    """What a run must not leave behind."""
+    found = [
+        f"the lease is held by {holder}"
+        for lease in sandbox.store.list(LEASES, "replant-system")
+        if (holder := lease["spec"].get("holderIdentity"))
+    ]
+    for node in sandbox.store.list(NODES):
+        marks = node["metadata"].get("annotations", {})
+        if any(it.startswith("replant.dev/") for it in marks):
+            found.append(f"node {node['metadata']['name']} is annotated with {marks}")
+    return found
+
+
+class Watchman:
+    """Looks at the disks whenever time has passed, and remembers what was bad."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._sandbox = sandbox
+        assert sandbox.cluster is not None
+        self._cluster = sandbox.cluster
+        self._alone_since: dict[tuple[str, str], datetime] = {}
+        self.bad: set[str] = set()
+
+    def look(self) -> None:
+        now = self._sandbox.clock.now()
+        used = self._used()
+        alone = [it for it in self._cluster.cloud.attachments() if it not in used]
+        self._alone_since = {it: self._alone_since.get(it, now) for it in alone}
+        for (disk, node), since in self._alone_since.items():
+            if (now - since).total_seconds() > LONGEST_DETACH:
+                self.bad.add(f"{disk} stays on {node}, where no pod uses it")
+        for disk in self._cluster.writes.yanked():
+            self.bad.add(f"{disk} was taken from a pod that ran")
+
+    def misplaced(self) -> list[str]:
+        """The disks that are not exactly where their pods are, and attachments that lie."""
+        used, attached = self._used(), set(self._cluster.cloud.attachments())
+        found = [f"{disk} is not on {node}, where its pod is" for disk, node in used - attached]
+        found += [f"{disk} is on {node} without its pod" for disk, node in attached - used]
+        for it in self._sandbox.store.list(VOLUME_ATTACHMENTS):
+            if not it.get("status", {}).get("attached"):
+                found.append(f"VolumeAttachment {it['metadata']['name']} is not attached")
+        return found
+
+    def _used(self) -> set[tuple[str, str]]:
+        disks = self._disks()
+        return {
+            (disk, pod["spec"]["nodeName"])
+            for pod in self._sandbox.store.list(
+                PODS, "", lambda it: it.fields["spec.nodeName"] != ""
+            )
+            if pod.get("status", {}).get("phase") not in _OVER
+            for volume in pod["spec"].get("volumes") or ()
+            if "persistentVolumeClaim" in volume
+            and (disk := disks.get(_claim(pod, volume["persistentVolumeClaim"]["claimName"])))
+        }
+
+    def _disks(self) -> dict[tuple[str, str], str]:
+        """The disks that are attached at all, by claim."""
+        found = {}
+        for entry in self._sandbox.store.entries(PERSISTENT_VOLUMES):
+            known = _DISKS.get((entry.name, entry.uid))
+            if known is None:
+                known = _DISKS[entry.name, entry.uid] = _disk(entry.value())
+            claim, disk = known
+            if disk:
+                found[claim] = disk
+        return found
+
+
+_DISKS: dict[tuple[str, str], tuple[tuple[str, str], str]] = {}
+"""What was translated already: the source of a volume never changes."""
+
+
+def _disk(volume: Object) -> tuple[tuple[str, str], str]:
+    claim = volume["spec"].get("claimRef") or {}
+    view = VolumeView.of(volume)
+    handle = pv_to_csi(volume)["spec"]["csi"]["volumeHandle"] if view.attachable else ""
+    return (claim.get("namespace", ""), claim.get("name", "")), handle
+
+
+def _claim(pod: Object, name: str) -> tuple[str, str]:
+    return pod["metadata"]["namespace"], name
