@@ -17,7 +17,7 @@ class _Copy(Store):
     """A store that is told what happened to another, and when it may know."""
 
     def take(self, event: Event) -> None:
-        shelf = self._shelf(event.entry.resource)
+        shelf = self._shelves[event.entry.resource.qualified]
         if event.type == DELETED:
             shelf.remove(event.entry.key)
         else:
