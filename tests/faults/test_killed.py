@@ -37,10 +37,10 @@ def test_a_command_that_is_killed_again_and_again_is_resumed(tmp_path: Path) -> 
 def _kill_within(seconds: float, *arguments: str) -> None:
     """Kill the command so many seconds after it has begun to work, unless it has ended by then."""
     with subprocess.Popen(
-        [REPLANT, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        [REPLANT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as process:
-        assert process.stderr is not None
-        process.stderr.read(1)  # it says what it does as soon as it does it
+        assert process.stdout is not None
+        process.stdout.read(1)  # it says what it does as soon as it does it
         time.sleep(seconds)
         process.kill()
 
