@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from replant.cluster.answers import Request
 from replant.errors import Halted, Refused
 from replant.execute.journal import State
 from replant.execute.journal.files import FileJournals
@@ -108,5 +110,24 @@ def test_two_do_not_work_at_once(tmp_path: Path) -> None:
         with pytest.raises(Refused, match="is at work in this cluster"):
             await second.begin(plan, {})
         assert (await at_work).state is State.DONE
+
+    live(story, tmp_path)
+
+
+def test_a_finished_run_is_not_taken_back_after_an_upgrade(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        result = await it.applying().begin(await it.plan(Goal.ENABLE, EBS), {})
+        await it.reader.connection.ask(
+            Request(
+                "PATCH",
+                "/api/v1/nodes/workers-1/status",
+                {},
+                msgspec.json.encode({"status": {"nodeInfo": {"kubeletVersion": "v1.25.3"}}}),
+                "application/merge-patch+json",
+            )
+        )
+        with pytest.raises(Refused, match=r"the kubelet of workers-1 is 1\.25\.3 by now"):
+            await it.applying().undo(result.run)
+        assert [run.state for run in await it.journals().runs()] == [State.DONE]
 
     live(story, tmp_path)

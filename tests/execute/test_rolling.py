@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
@@ -97,3 +99,50 @@ def test_a_node_that_leaves_is_done_with_and_the_next_begins() -> None:
     decision = stage.decide(nodes.world, 1)
     assert isinstance(only(decision), Cordon)
     assert decision.progress.done == 1
+
+
+def test_a_node_that_somebody_lets_take_pods_while_it_is_switched_is_cordoned_again() -> None:
+    nodes, stage = Nodes("n1", "n2", "n3"), rolling()
+    nodes.node("n1", cordoned=True, run="run")
+    stage.decide(nodes.world, 0)
+    look = only(stage.decide(nodes.world, 20))
+    stage.learn(look, FreshNode(nodes.world.node("n1"), (), "99"), 21)
+    stage.learn(only(stage.decide(nodes.world, 22)), None, 23)
+    nodes.node("n1", cordoned=False, run="run")
+    assert isinstance(only(stage.decide(nodes.world, 24)), Cordon)
+
+
+@pytest.mark.parametrize(
+    "fresh",
+    [
+        {"cordoned": False},
+        {"cordoned": True, "volumesInUse": [f"{AWS}/vol-1"]},
+        {
+            "cordoned": True,
+            "volumesAttached": [{"name": "kubernetes.io/csi/ebs.csi.aws.com^vol-1"}],
+        },
+        None,
+    ],
+    ids=["uncordoned", "in use", "attached", "a pod"],
+)
+def test_a_last_look_that_shows_anything_keeps_a_kubelet_as_it_is(fresh: Any) -> None:
+    nodes, stage = Nodes("n1", "n2", "n3"), rolling()
+    nodes.node("n1", cordoned=True, run="run")
+    stage.decide(nodes.world, 0)
+    look = only(stage.decide(nodes.world, 20))
+    assert isinstance(look, LookAtNode)
+    aside = Nodes()
+    aside.node("n1", **(fresh or {"cordoned": True}))
+    pods = () if fresh else (aside.pod("late", "n1"),)
+    stage.learn(look, FreshNode(aside.world.node("n1"), pods, "99"), 21)
+    assert not any(isinstance(it, Switch) for it in stage.decide(nodes.world, 22).acts)
+
+
+def test_a_look_that_has_grown_old_is_taken_anew() -> None:
+    nodes, stage = Nodes("n1", "n2", "n3"), rolling()
+    nodes.node("n1", cordoned=True, run="run")
+    stage.decide(nodes.world, 0)
+    look = only(stage.decide(nodes.world, 20))
+    stage.learn(look, FreshNode(nodes.world.node("n1"), (), "99"), 21)
+    assert isinstance(only(stage.decide(nodes.world, 22)), Switch)
+    assert isinstance(only(stage.decide(nodes.world, 30)), LookAtNode)

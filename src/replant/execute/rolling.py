@@ -222,6 +222,9 @@ class Rolling:
             standing.listed_since = None
             if standing.switched is None:
                 self._take_out(node, target, world, now, decision)
+            elif self._step.drain and not node.spec.unschedulable:
+                # Whoever let it take pods again did not know what is being done to it.
+                decision.acts.append(self._cordon(node, target))
             else:
                 self._await_switch(target, standing, world, now, decision)
         elif standing.observed_at is None and (standing.switched or not target.shows):
@@ -253,20 +256,21 @@ class Rolling:
         elif not self._step.drain:
             self._switch_undrained(node, target, world, decision)
         elif not node.spec.unschedulable:
-            decision.acts.append(
-                Cordon(
-                    why=f"to switch {target.place.name} while nothing is mounted there",
-                    node=name,
-                    uid=node.metadata.uid,
-                    version=node.metadata.resource_version,
-                    run=self._run,
-                )
-            )
+            decision.acts.append(self._cordon(node, target))
         elif self._is_drained(node, world, now, decision):
             self._switch_empty(target, now, decision)
         else:
             standing = self._under_way[name]
             standing.empty_since = standing.confirmed = None
+
+    def _cordon(self, node: Node, target: Target) -> Cordon:
+        return Cordon(
+            why=f"to switch {target.place.name} while nothing is mounted there",
+            node=target.node,
+            uid=node.metadata.uid,
+            version=node.metadata.resource_version,
+            run=self._run,
+        )
 
     def _switch_undrained(
         self, node: Node, target: Target, world: World, decision: Decision

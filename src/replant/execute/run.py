@@ -34,6 +34,7 @@ from replant.execute.targets import targets
 from replant.execute.timing import Timing, written
 from replant.execute.verification import Checked, Outcome, verify
 from replant.execute.world import Record, World
+from replant.gates.versions import Version
 from replant.plan.model import (
     AnnotateVolumes,
     Plan,
@@ -177,6 +178,8 @@ class Applying:
             await self._refuse_out_of_turn(run_id)
             run, journal = await self._journals.open(run_id)
             await self._refuse_foreign(run)
+            if run.state is State.DONE:
+                await self._refuse_upgraded(run)
             if not run.undoing:
                 entry = Entry(at=self._at(), mark=Mark.UNDO)
                 await journal.write([entry])
@@ -327,6 +330,26 @@ class Applying:
                 f"{_IDENTITY}: that is {run.header.cluster}, and here {cluster}. Name the right "
                 "one with --kubeconfig and --context."
             )
+
+    async def _refuse_upgraded(self, run: Run) -> None:
+        """Refused where a later minor runs than the plan was made for: its gates may be locked
+        there, and a component that is given one all the same does not start.
+        """
+        plan = run.plan
+        server = await insist(self._reader.server_version, self._timing, self._display.note)
+        found = {"the control plane": (plan.control_plane.version, Version.parse(server))}
+        for group in plan.groups:
+            for node in filter(None, map(self._world.node, group.nodes)):
+                if node.kubelet:
+                    place = f"the kubelet of {node.metadata.name}"
+                    found[place] = group.version, node.kubelet
+        for place, (then, now) in found.items():
+            if Version.parse(then).first_patch != now.first_patch:
+                raise Refused(
+                    f"The run {run.header.id} was made for {then}, and {place} is {now} by now: "
+                    "what it has switched may be locked there. Make a plan for the cluster as it "
+                    "is (replant plan disable)."
+                )
 
     async def _cluster(self) -> str:
         """What tells a cluster from all others; nothing where we may not see it."""

@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from msgspec.json import Decoder
 
 from replant.cluster.ports import CSI_NODES, NODES, PODS, VOLUME_ATTACHMENTS, Resource
+from replant.gates.versions import Version
 
 MIRROR = "kubernetes.io/config.mirror"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -85,8 +86,14 @@ class NodeSpec(_Fields, gc=False):
     unschedulable: bool = False
 
 
+class _NodeInfo(_Fields, gc=False):
+    kubelet_version: str = ""
+
+
 class NodeStatus(_Fields, gc=False):
     """What kubelet and attach/detach controller say of a node."""
+
+    node_info: _NodeInfo | None = None
 
     conditions: list[Condition] | None = None
     volumes_attached: list[_Named] | None = None
@@ -103,6 +110,15 @@ class Node(Record, gc=False, kw_only=True):
     def ready(self) -> bool:
         """Whether its kubelet says that it is well."""
         return _is_true(self.status.conditions, "Ready")
+
+    @property
+    def kubelet(self) -> Version | None:
+        """The version of its kubelet, where it says one."""
+        said = self.status.node_info.kubelet_version if self.status.node_info else ""
+        try:
+            return Version.parse(said)
+        except ValueError:
+            return None
 
     @property
     def volumes(self) -> set[str]:
