@@ -341,6 +341,9 @@ def test_a_hook_that_does_not_tell_leaves_a_run_to_resume(
     code, out, err = apply(config, path, "--yes", "--actuator", "hooks", "--hook", str(script))
     assert (code, out) == (4, "")
     assert said in err
+    # Nor does another begin beside it, wherever that one would be written down.
+    code, _, err = apply(config, path, *ON_SANDBOX, "--journal", str(tmp_path / "journal"))
+    assert (code, "is unfinished. Go on with it" in err) == (1, True)
     assert apply(config, "--undo", "--yes", "--actuator", "sandbox")[0] == 0
 
 

@@ -7,6 +7,7 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,12 @@ from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
 from replant.cli.whole_files import WholeFile
-from replant.errors import Blocked, Halted, Refused, ReplantError, printable
+from replant.errors import Blocked, Forbidden, Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State
 from replant.execute.rolling import Patience
-from replant.execute.run import Applying, How, Result, chosen
+from replant.execute.run import Applying, How, Result, chosen, refuse_second
 from replant.execute.timing import RealTiming, Timing
 from replant.plan.model import Goal, Plan, RollNodes
 
@@ -221,6 +222,8 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
             try:
                 with _interruptible(applying, display):
                     if run is None:
+                        if given["journal"] != CLUSTER:
+                            await _refuse_beside(reader, timing, display)
                         result = await applying.begin(plan, {name: given[name] for name in KEPT})
                     elif given["undo"]:
                         result = await applying.undo(run.header.id)
@@ -234,6 +237,12 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
                 return Ending(None, str(error), applying.outages)
             finally:
                 await actuator.aclose()
+
+
+async def _refuse_beside(reader: LiveReader, timing: Timing, display: Display) -> None:
+    """Refused while the cluster's own journal has an unfinished run, as far as we may see it."""
+    with suppress(Forbidden):
+        await refuse_second(journals_of(CLUSTER, reader, timing, display.note))
 
 
 def _how(given: dict[str, Any]) -> How:

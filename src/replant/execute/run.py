@@ -134,13 +134,13 @@ class Applying:
 
         async def work() -> Result:
             self._refuse_undrainable(plan)
-            await self._refuse_second()
+            await refuse_second(self._journals)
             before = await insist(
                 lambda: take_census(self._reader), self._timing, self._display.note
             )
             # A large cluster takes its time, in which another may have thought us dead.
             await self._lease.renew({})
-            await self._refuse_second()
+            await refuse_second(self._journals)
             if self._stopping:
                 raise Refused(f"{self._stopping} Nothing was done.")
             header = Header(
@@ -290,15 +290,6 @@ class Applying:
             more = f"; and {len(refused) - 10} more" if len(refused) > 10 else ""
             raise Blocked(f"Nodes cannot be drained: {'; '.join(refused[:10])}{more}.")
 
-    async def _refuse_second(self) -> None:
-        """Refused while a run is unfinished, whoever began it."""
-        for run in await self._journals.runs():
-            if run.state is State.UNFINISHED:
-                raise Refused(
-                    f"The run {run.id} is unfinished. Go on with it (--resume), or take it back "
-                    "(--undo), before another is begun."
-                )
-
     async def _refuse_out_of_turn(self, run_id: str) -> None:
         """Refused, unless a run is the last that has led to where the cluster is.
 
@@ -367,6 +358,16 @@ class Applying:
 
     def _at(self) -> str:
         return written(self._timing.now())
+
+
+async def refuse_second(journals: Journals) -> None:
+    """Refused while a run is unfinished, whoever began it."""
+    for run in await journals.runs():
+        if run.state is State.UNFINISHED:
+            raise Refused(
+                f"The run {run.id} is unfinished. Go on with it (--resume), or take it back "
+                "(--undo), before another is begun."
+            )
 
 
 def _user() -> str:
