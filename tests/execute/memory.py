@@ -17,6 +17,8 @@ Key = tuple[str, str, str]
 class Clock:
     """Time that passes only where somebody sleeps."""
 
+    haste = 1.0
+
     def __init__(self) -> None:
         self.time = 1_000_000.0
         self.slept: list[float] = []

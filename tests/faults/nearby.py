@@ -129,6 +129,8 @@ async def _lines(told: asyncio.Queue[MutableMapping[str, Any]]) -> AsyncIterator
 class Hand:
     """The time of such a sandbox: whoever waits puts the clock forward."""
 
+    haste = 1.0
+
     def __init__(self, sandbox: Sandbox, passed: Callable[[], None]) -> None:
         self._sandbox = sandbox
         self._passed = passed

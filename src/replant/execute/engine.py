@@ -166,7 +166,7 @@ class Engine:
             if unwritten:
                 await self._write(*(self._entry(step, it) for it in unwritten))
             self._evicting |= {it for it in changing if isinstance(it, Evict)}
-            if self._timing.now() > now + FRESH:
+            if self._timing.now() > now + FRESH * self._timing.haste:
                 # What was seen may no longer be so. An intent that was not acted on does no harm.
                 acts = [it for it in acts if not it.changes]
         for act in acts:
@@ -255,7 +255,7 @@ class Engine:
         asked = self._timing.now()
         yield
         away = self._timing.now() - asked
-        if away > FRESH:
+        if away > FRESH * self._timing.haste:
             self._waiting = {key: since + away for key, since in self._waiting.items()}
 
     async def _end_acts(self) -> None:

@@ -38,7 +38,7 @@ EVICT_AGAIN = 30.0
 OBSERVE_AGAIN = 5.0
 LOOK_AGAIN = 2.0
 FRESH = 3.0
-"""So old, in seconds, the look may be on which a kubelet is switched."""
+"""So old, in seconds of the machine, the look may be on which a kubelet is switched."""
 GRACE = 30.0
 """So long a switch may still turn out well whose actuator said that it failed."""
 
@@ -51,6 +51,8 @@ class Patience:
     detach: float = 900.0
     switch: float = 900.0
     pods: float = 900.0
+    haste: float = 1.0
+    """So many seconds pass while the machine works for one; more than one in a sandbox."""
 
 
 @dataclass(slots=True)
@@ -343,7 +345,10 @@ class Rolling:
             standing.empty_since = now
         if not self._settled(standing.empty_since, now, decision):
             decision.waits.append(self._settling(name, "the cloud to end its detaches"))
-        elif standing.confirmed is not None and now <= standing.confirmed + FRESH:
+        elif (
+            standing.confirmed is not None
+            and now <= standing.confirmed + FRESH * self._patience.haste
+        ):
             decision.acts.append(_switch(target, f"{name} is empty"))
         elif standing.looked is not None and now < standing.looked + LOOK_AGAIN:
             decision.wake = min(decision.wake, LOOK_AGAIN)

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from dataclasses import replace as dataclass_replace
 from typing import Any
 
 from msgspec.json import Decoder
@@ -243,11 +244,12 @@ class Applying:
 
     def _stage(self, step: Step, plan: Plan, run: Run) -> Stage:
         how = self._how
+        patience = dataclass_replace(how.patience, haste=self._timing.haste)
         match step:
             case RollNodes():
                 return Rolling(
                     step, plan, run.header.id, self._outages, rules=how.rules,
-                    patience=how.patience, at_once=how.at_once, doubted=run.in_the_air(step.id),
+                    patience=patience, at_once=how.at_once, doubted=run.in_the_air(step.id),
                 )  # fmt: skip
             case SwitchControlPlane():
                 return Switching(step, plan, how.patience, doubted=run.in_the_air(step.id))

@@ -12,6 +12,11 @@ from typing import Any, Protocol
 class Timing(Protocol):
     """Tells the time, and lets it pass."""
 
+    @property
+    def haste(self) -> float:
+        """So many of its seconds pass while the machine works for one."""
+        ...
+
     def now(self) -> float:
         """Seconds since 1970."""
         ...
@@ -34,6 +39,11 @@ class RealTiming:
         self._speed = speed
         self._start = time.time() if start is None else start
         self._began = time.monotonic()
+
+    @property
+    def haste(self) -> float:
+        """So many of its seconds pass while the machine works for one."""
+        return self._speed
 
     def now(self) -> float:
         """Seconds since 1970."""

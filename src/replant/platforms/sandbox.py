@@ -88,6 +88,11 @@ class HandTiming:
         self._connection = connection
         self._now = now
 
+    @property
+    def haste(self) -> float:
+        """While the machine works, it stands still."""
+        return 1.0
+
     def now(self) -> float:
         """Seconds since 1970."""
         return self._now
