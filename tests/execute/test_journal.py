@@ -278,3 +278,16 @@ def test_an_answer_that_is_lost_neither_loses_nor_doubles_an_entry() -> None:
         assert [it.step for it in (await journals.read("r")).entries] == list("0123")
 
     asyncio.run(story())
+
+
+def test_of_two_that_begin_the_same_log_only_one_writes_it() -> None:
+    async def story() -> None:
+        journals = cluster_journals(Api())
+        first = await journals.begin(run_of())
+        _, second = await journals.open("r")
+        await second.write([step("two")])
+        with pytest.raises(Refused, match="Another Replant goes on with this run"):
+            await first.write([step("one")])
+        assert [it.step for it in (await journals.read("r")).entries] == ["two"]
+
+    asyncio.run(story())
