@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from replant.execute.acts import Decision, ObservePlace, Switch
 from replant.execute.actuators import Replica
 from replant.execute.rolling import Patience
 from replant.execute.switching import Switching
+from replant.plan.courses import CONTROLLER
 from replant.plan.model import Plan, SwitchControlPlane
 from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only
@@ -72,3 +74,18 @@ def test_going_back_trusts_no_component_that_a_switch_may_still_reach() -> None:
     assert isinstance(only(doubted), Switch)
     trusted = decided(back, nodes, off)
     assert not any(isinstance(it, Switch) for it in trusted.acts)
+
+
+def test_a_replica_that_is_down_is_waited_for() -> None:
+    plan = replace(DISABLE, control_plane=replace(DISABLE.control_plane, replicas=2))
+    nodes = Nodes("n1", "n2", "n3")
+    off = {"CSIMigrationAWS": False}
+    decision = decided(plan, nodes, off)
+    assert not decision.done
+    assert "1 of 2 replicas run" in decision.waits[0].what
+
+    stage = Switching(last_switch(plan), plan, Patience())
+    look = only(stage.decide(nodes.world, 0))
+    stage.learn(look, (Replica("kcm-1", off), Replica("kcm-2", off)), 1)
+    acts = stage.decide(nodes.world, 2).acts
+    assert CONTROLLER not in [it.target for it in acts]

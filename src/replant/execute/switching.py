@@ -40,6 +40,8 @@ class Switching:
         self._doubted = doubted
         """Components that may be about to change, however they look: they are switched anyway."""
         self._demands = () if plan.empty else tuple(demands(step, plan))
+        self._replicas = {CONTROLLER: plan.control_plane.replicas}
+        """How many there were when the plan was made, as far as that was seen."""
         self._standings = {it.name: _Standing() for it in step.components}
 
     def decide(self, world: World, now: float) -> Decision:
@@ -86,7 +88,11 @@ class Switching:
             return False
         doubtful = component.name in self._doubted and standing.switched is None
         if is_so(standing.replicas, wanted) and not doubtful:
-            return True
+            if len(standing.replicas) >= self._replicas.get(component.name, 0):
+                return True
+            # One that is down comes back with the gates that it had, and may lead.
+            self._await(place, wanted, standing, now, decision)
+            return False
         if standing.switched is None:
             decision.waits += self._in_the_way(component, world)
             if not decision.waits:
@@ -116,7 +122,8 @@ class Switching:
     def _await(
         self, place: Place, wanted: Wanted, standing: _Standing, now: float, decision: Decision
     ) -> None:
-        what = _missing(standing.replicas or (), wanted)
+        expected = self._replicas.get(place.component, 0)
+        what = _missing(standing.replicas or (), wanted, expected)
         if standing.failure and now > (standing.switched or now) + GRACE:
             decision.failed = f"{place.name} was not switched ({what}): {standing.failure}"
             return
@@ -141,10 +148,10 @@ def _observe(place: Place) -> ObservePlace:
     return ObservePlace(why=f"to see the gates of {place.name}", place=place)
 
 
-def _missing(replicas: tuple[Replica, ...], wanted: Wanted) -> str:
+def _missing(replicas: tuple[Replica, ...], wanted: Wanted, expected: int) -> str:
     for replica in replicas:
         if differs := differences(replica, wanted):
             return f"of {replica.name}, {', '.join(differs)}"
         if not replica.ready:
             return f"{replica.name} is not ready"
-    return "none runs"
+    return f"{len(replicas)} of {expected} replicas run" if expected else "none runs"
