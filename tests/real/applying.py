@@ -121,7 +121,16 @@ class Cluster:
         stack.enter_context(ControllerDriver(plane, cloud, folder / "driver"))
         self.api.create(_object("storage.k8s.io/v1", "CSIDriver", DRIVER, spec={}))
         self.nodes = [
-            stack.enter_context(LightNode(self.api, cloud.instance(), plane.version, OFF, [DRIVER]))
+            stack.enter_context(
+                LightNode(
+                    self.api,
+                    cloud.instance(),
+                    plane.version,
+                    OFF,
+                    [DRIVER],
+                    reports_late=True,
+                )
+            )
             for _number in range(NODES)
         ]
         self.hook = stack.enter_context(Hook(folder, self.answer))

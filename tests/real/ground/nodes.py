@@ -61,13 +61,17 @@ class LightNode(Stoppable):
         drivers: Iterable[str] = (),
         *,
         csi_node: bool = True,
+        reports_late: bool = False,
     ) -> None:
+        """A real kubelet reports late: with its next status, up to 10 s after a pod is gone, that
+        the pod's volumes are no longer in use. Others do so before they let the pod go."""
         self.name = instance.name
         self.instance = instance
         self.drivers = set(drivers)
         self._api = api
         self._version = Version.parse(version)
         self._has_csi_node = csi_node
+        self._reports_late = reports_late
         self._in_use: dict[str, set[str]] = {}
         """By the uid of a pod, the names of its volumes."""
         self.mounts: list[Mount] = []
@@ -148,11 +152,8 @@ class LightNode(Stoppable):
         pods = self._api.list("Pod", fieldSelector=f"spec.nodeName={self.name}")
         status = self._api.get("Node", self.name).get("status", {})
         attached = {entry["name"] for entry in status.get("volumesAttached", [])}
-        # A kubelet has a pod deleted once it has unmounted, and reports the volume after that.
         self._in_use = {
-            pod["metadata"]["uid"]: self._in_use.get(pod["metadata"]["uid"], set())
-            if _ends(pod)
-            else self._volumes(pod)
+            pod["metadata"]["uid"]: self._still_in_use(pod) if _ends(pod) else self._volumes(pod)
             for pod in pods
         }
         in_use = sorted(set().union(*self._in_use.values()))
@@ -164,6 +165,10 @@ class LightNode(Stoppable):
                 self._end(pod)
             elif pod["status"]["phase"] == "Pending" and volumes <= attached:
                 self._run(pod, volumes)
+
+    def _still_in_use(self, pod: Object) -> set[str]:
+        known = self._in_use.get(pod["metadata"]["uid"], set())
+        return known if self._reports_late else set()
 
     def _run(self, pod: Object, volumes: set[str]) -> None:
         meta = pod["metadata"]
