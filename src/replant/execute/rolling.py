@@ -194,7 +194,7 @@ class Rolling:
                 f"a pod to serve {claim} again before another node is drained",
                 f"displaced {claim}",
                 self._patience.pods,
-                "the events of that pod, the kubelet of its node, the driver's pod there",
+                "kube-controller-manager, the kubelet of its node, and the driver's pod there",
             )
             for claim in (missing if self._queue else ())
         ]
