@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import socket
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -137,6 +139,17 @@ def test_a_server_that_was_away_may_not_know_its_rules_yet(cluster: Cluster) -> 
     assert cluster.read(names(PODS)) == ["one"]
     assert "403 Forbidden: pods is forbidden" in cluster.noticed[-1]
     assert "but it has only just come back; asking again" in cluster.noticed[-1]
+
+
+def test_it_counts_from_the_first_answer_however_long_nobody_asked(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has asked in vain for long waits for longer than a server needs to start."""
+    asked_every = count(15.0, 15.0)
+    clock = SimpleNamespace(monotonic=lambda: next(asked_every))
+    monkeypatch.setattr(connection, "time", clock)
+    cluster.world.script.extend([hang_up, MAY_NOT, None])
+    assert cluster.read(names(PODS)) == ["one"]
 
 
 def test_a_server_that_was_there_all_the_time_knows_its_rules(cluster: Cluster) -> None:

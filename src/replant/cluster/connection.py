@@ -36,8 +36,8 @@ _BROKEN = (
 """What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
 
 _JUST_BACK = 10.0
-"""So many seconds after a server was away, its 'you may not' is doubted: one that starts answers
-before it has read the rules by which it allows anything."""
+"""So many seconds after the first answer of a server that was away, its 'you may not' is doubted:
+one that starts answers before it has read the rules by which it allows anything."""
 
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
 
@@ -51,6 +51,7 @@ class Connection:
         self._timeout = timeout
         self._renewing = asyncio.Lock()
         self._clients: list[httpx.AsyncClient] = []
+        self._away = False
         self._doubtful_until = 0.0
         if kubeconfig and not Path(kubeconfig).expanduser().is_file():
             # kr8s would pass over it, and go to whatever cluster it may run in.
@@ -127,7 +128,10 @@ class Connection:
 
     def _doubt(self, answer: Answer) -> None:
         """Raise TryLater for a refusal by a server that may not know its rules yet."""
-        if answer.status == HTTPStatus.FORBIDDEN and time.monotonic() < self._doubtful_until:
+        now = time.monotonic()
+        if self._away:
+            self._away, self._doubtful_until = False, now + _JUST_BACK
+        if answer.status == HTTPStatus.FORBIDDEN and now < self._doubtful_until:
             raise TryLater(f"the answer was {said(answer)}, but it has only just come back")
 
     async def _renew(self, client: httpx.AsyncClient) -> None:
@@ -173,10 +177,10 @@ class Connection:
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
         except httpx.TimeoutException as error:
-            self._doubtful_until = time.monotonic() + _JUST_BACK
+            self._away = True
             raise TryLater(f"there was no answer within {self._timeout:g} s") from error
         except httpx.RequestError as error:
-            self._doubtful_until = time.monotonic() + _JUST_BACK
+            self._away = True
             raise self._failure(error) from error
 
     def _failure(self, error: httpx.RequestError) -> Exception:
