@@ -140,8 +140,8 @@ def test_the_role_is_what_it_takes_and_no_more(cluster: Cluster) -> None:
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }
-    # Only volumes of Portworx are ever annotated.
-    assert allowed - used == {"patch persistentvolumes"}
+    # Only volumes of Portworx are annotated; what was written is read where an answer was lost.
+    assert allowed - used <= {"patch persistentvolumes", "get configmaps"}
 
 
 def place(asked: Object) -> tuple[str, str]:
