@@ -18,7 +18,7 @@ demo: $(READY) ## Show all of it on an embedded cluster; PACE=slow for an audien
 test: $(READY) ## Run the tests
 	$(BIN)/python -m pytest
 
-test-faults-small: $(READY) ## Every fault at every write of migrations of 4 to 6 nodes, 15 minutes at most
+test-faults-small: $(READY) ## Every fault at every write of a switch of 4 nodes, and samples of other goals
 	$(BIN)/python -m tests.faults small
 
 test-faults: $(READY) ## Every fault at every write of a migration of 20 nodes, about an hour

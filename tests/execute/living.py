@@ -50,10 +50,15 @@ class Shown:
     steps: list[str] = field(default_factory=list)
     waits: list[str] = field(default_factory=list)
     calls: dict[str, Callable[[], None]] = field(default_factory=dict)
+    waited: dict[str, Callable[[], None]] = field(default_factory=dict)
 
     def when(self, text: str, call: Callable[[], None]) -> None:
         """Have something called as soon as so much progress is shown."""
         self.calls[text] = call
+
+    def when_waiting(self, text: str, call: Callable[[], None]) -> None:
+        """Have something called the first time that something with this in it is waited for."""
+        self.waited[text] = call
 
     def step(self, step: Step, number: int, total: int) -> None:  # noqa: ARG002
         self.steps.append(step.id)
@@ -64,6 +69,8 @@ class Shown:
         for wait, _seconds in waits:
             if wait.what not in self.waits:
                 self.waits.append(wait.what)
+                for text in [it for it in self.waited if it in wait.what]:
+                    self.waited.pop(text)()
 
     def step_done(self, step: Step) -> None:
         self.steps.append(f"{step.id} done")

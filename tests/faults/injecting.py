@@ -67,6 +67,8 @@ class Weather:
     """By so many seconds at most."""
     dropped: float = 0.0
     """Such a share of what watches tell is never heard."""
+    deaf_to: str = ""
+    """Only watches of a path that ends in this suffer so."""
     broken: float = 0.0
     """With such a probability a watch breaks off at any line."""
     expired: float = 0.0
@@ -151,7 +153,7 @@ class Process:
     ) -> AsyncIterator[tuple[Answer, AsyncIterator[str]]]:
         self._reach()
         async with self._nearby.lines(path, params) as (answer, lines):
-            yield answer, self._heard(lines)
+            yield answer, self._heard(lines) if path.endswith(self._weather.deaf_to) else lines
 
     async def _heard(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
         weather, chance = self._weather, self._chance.random

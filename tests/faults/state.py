@@ -26,6 +26,10 @@ LONGEST_DETACH = 30.0
 """So many seconds a disk may stay on a node after its pod has gone: to unmount, to be noticed and
 to be detached takes 10 in the sandbox, and kube-controller-manager may restart meanwhile."""
 
+SETTLED = 6.0
+"""So many seconds at least pass between the last detach from a node and its switch: a plan waits
+for 10 from when the API shows none, and the cloud may then need 2 more, seen a second later."""
+
 _BY_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
 _OVER = ("Succeeded", "Failed")
 
@@ -104,18 +108,36 @@ class Watchman:
         assert sandbox.cluster is not None
         self._cluster = sandbox.cluster
         self._alone_since: dict[tuple[str, str], datetime] = {}
+        self._last_used: dict[str, datetime] = {}
+        """By node: when a disk was last seen there."""
         self.bad: set[str] = set()
 
     def look(self) -> None:
         now = self._sandbox.clock.now()
         used = self._used()
         alone = [it for it in self._cluster.cloud.attachments() if it not in used]
+        self._last_used |= dict.fromkeys((on for _, on in self._cluster.cloud.attachments()), now)
         self._alone_since = {it: self._alone_since.get(it, now) for it in alone}
         for (disk, node), since in self._alone_since.items():
             if (now - since).total_seconds() > LONGEST_DETACH:
                 self.bad.add(f"{disk} stays on {node}, where no pod uses it")
         for disk in self._cluster.writes.yanked():
             self.bad.add(f"{disk} was taken from a pod that ran")
+
+    def kubelet_is_switched(self, node: str) -> None:
+        """Nothing that moves may be on a node when its kubelet is given other gates."""
+        there = [
+            f"{disk} is attached" for disk, on in self._cluster.cloud.attachments() if on == node
+        ]
+        there += [
+            f"{pod['metadata']['name']} is there"
+            for pod in self._cluster.pods_on(node)
+            if pod.get("status", {}).get("phase") not in _OVER
+        ]
+        self.bad |= {f"the kubelet of {node} is switched while {it}" for it in there}
+        last = self._last_used.get(node)
+        if last and (self._sandbox.clock.now() - last).total_seconds() < SETTLED:
+            self.bad.add(f"the kubelet of {node} is switched right after a detach")
 
     def misplaced(self) -> list[str]:
         """The disks that are not exactly where their pods are, and attachments that lie."""

@@ -62,6 +62,10 @@ class Migration:
     """What was carried out before, undisturbed."""
     undo: bool = False
     """Whether it was carried out as well, and is now taken back."""
+    reduced: bool = False
+    """Whether a few of the faults are enough: it goes through the same code as another one."""
+    every: int = 1
+    """At every so many-th write: all of it would take longer than CI may."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,14 @@ class Play:
     def process(self, at_write: AtWrite = undisturbed, weather: Weather = FAIR) -> Process:
         if weather.stale and self._behind is None:
             self._behind = Behind(self.sandbox)
-        return Process(self.sandbox, self.watchman.look, at_write, weather, self._behind)
+
+        async def watched(process: Process, request: Request, do: Do) -> Answer:
+            where, _, node = request.path.rpartition("/")
+            if where == "/sandbox/nodes":
+                self.watchman.kubelet_is_switched(node)
+            return await at_write(process, request, do)
+
+        return Process(self.sandbox, self.watchman.look, watched, weather, self._behind)
 
     async def come_to_the_start(self) -> None:
         ground = self.process().ground
@@ -148,6 +159,8 @@ class Play:
             and log["metadata"]["labels"][RUN] not in self._before
             for key, batch in log.get("data", {}).items()
         ]
+        if self.migration.undo and not any('"mark":"undo"' in batch for _, batch in batches):
+            return f"{request.method} {request.path}, and nothing says that it goes back"
         _, last = max(batches, default=("", ""))
         name = request.path.removesuffix("/eviction").rpartition("/")[2]
         written = name in last or ("CreateClass" in last and name == "storageclasses")
@@ -174,10 +187,12 @@ async def to_the_end(
     again = play.case.again if play.case else 0
     story = [ended]
     while True:
-        if ended == KILLED:
-            await play.let_pass(LATE + 1)
         found = await play.run()
-        if (found is None and back) or (found is not None and found.state is wanted):
+        if _is_over(found, wanted) and ended == KILLED:
+            # What was on its way may still come: whoever looks again will see.
+            await play.let_pass(LATE + 1)
+            found = await play.run()
+        if _is_over(found, wanted):
             break
         if verdict.resumes == RESUMES:
             verdict.problems.append(f"it does not come to an end: {story}")
@@ -199,6 +214,11 @@ async def to_the_end(
     verdict.problems += play.watchman.misplaced()
     verdict.problems += sorted(play.watchman.bad)
     return verdict
+
+
+def _is_over(known: Summary | None, wanted: State) -> bool:
+    """Whether there is nothing left to do: what was never begun is back already."""
+    return known.state is wanted if known else wanted is State.UNDONE
 
 
 def _killing(number: int) -> AtWrite:

@@ -9,9 +9,10 @@ import pytest
 
 from replant.cluster.answers import Answer, Request
 from replant.errors import Halted
+from replant.execute.draining import DrainRules
 from replant.execute.rolling import Patience
 from replant.execute.run import How
-from replant.sandbox.resources import NODES
+from replant.sandbox.resources import NODES, PODS
 from tests.faults.injecting import ANSWERS, KILLS, AtWrite, Do, Fault, Process, Weather
 from tests.faults.migrations import COMPLETE, ENABLE, UNDO, WEATHERS
 from tests.faults.stories import (
@@ -30,7 +31,7 @@ IN_TURN = (
     *(Case(fault, back=back) for fault in KILLS for back in (False, True)),
     *(Case(fault) for fault in ANSWERS),
     Case(Fault.KILL_AFTER, again=7),
-    Case(Fault.KILL_BEFORE, back=True, again=5, turns=True),
+    Case(Fault.KILL_BEFORE, back=True, again=3, turns=True),
 )
 
 
@@ -78,7 +79,7 @@ def test_nothing_goes_wrong_with_old_answers_and_lost_events(weather: Weather) -
 
 def test_whoever_resumes_and_is_killed_early_still_goes_all_the_way_back() -> None:
     """Earlier steps are begun once more by then: the last one begun is not the furthest."""
-    killed = Case(Fault.KILL_BEFORE, back=True, again=5, turns=True)
+    killed = Case(Fault.KILL_BEFORE, back=True, again=3, turns=True)
     assert said(disturb(ENABLE, at("PUT /sandbox/nodes/workers-2", killed))) == []
 
 
@@ -122,6 +123,29 @@ def test_a_node_that_somebody_else_takes_over_is_not_let_take_pods() -> None:
         with pytest.raises(Halted, match="workers-0 is cordoned and was not before"):
             await applying.begin(play.plan, {})
         assert store.get(NODES, "workers-0")["spec"]["unschedulable"]
+
+    in_loop(story())
+
+
+def test_a_kubelet_is_not_switched_under_a_pod_that_no_watch_has_told_of() -> None:
+    async def story() -> None:
+        play = Play(ENABLE)
+        await play.come_to_the_start()
+        store = play.sandbox.store
+        process = play.process(weather=Weather(dropped=1.0, deaf_to="/pods"))
+
+        def comes_unheard() -> None:
+            pod = store.get(PODS, "db-2", "default")
+            pod["metadata"] = {"name": "late"}
+            pod["spec"] |= {"nodeName": "workers-1", "volumes": []}
+            store.create(PODS, pod, namespace="default")
+
+        process.shown.when_waiting("detaches (workers-1)", comes_unheard)
+        assert play.plan is not None
+        how = How(DrainRules(naked_pods=True))
+        await process.ground.applying(how=how).begin(play.plan, {})
+        assert not store.find(PODS, "late", "default")
+        assert not play.watchman.bad
 
     in_loop(story())
 

@@ -121,7 +121,8 @@ async def _ask(connection: Connection, request: Request) -> bytes:
         raise Uncertain(f"{connection.server}: {error.reason}") from error
     if answer.status in (HTTPStatus.OK, HTTPStatus.ACCEPTED):
         return answer.body
-    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    busy = answer.status == HTTPStatus.TOO_MANY_REQUESTS
+    if busy or answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         raise Uncertain(f"{connection.server}: the answer was {answers.said(answer)}")
     raise Refused(
         f"{connection.server}: {request.method} {request.path}: the answer was "
