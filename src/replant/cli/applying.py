@@ -20,7 +20,7 @@ from replant.cli.whole_files import WholeFile
 from replant.errors import Blocked, Forbidden, Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
-from replant.execute.journal import Run, State
+from replant.execute.journal import Run, State, Summary
 from replant.execute.rolling import Patience
 from replant.execute.run import Applying, How, Result, chosen, refuse_second
 from replant.execute.timing import RealTiming, Timing
@@ -54,7 +54,10 @@ def apply(**given: Any) -> int:
             return BLOCKERS
         run = None
     else:
-        run = asyncio.run(_find_run(given))
+        listed, run = asyncio.run(_find_run(given))
+        # What the list says counts: by it another run is refused, until a resumed one mends it.
+        if listed.state is not State.UNFINISHED and not given["undo"]:
+            raise Refused(f"The run {listed.id} is {listed.state}: there is nothing left to do.")
         plan = run.plan
         _go_on_as_begun(given, run)
     _choose_actuator(given, plan)
@@ -130,15 +133,13 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     return found
 
 
-async def _find_run(given: dict[str, Any]) -> Run:
+async def _find_run(given: dict[str, Any]) -> tuple[Summary, Run]:
+    """The run that is meant, as the list of runs and as its journal have it."""
     report = Report(verbose=True)
     async with connected(given, report.note) as reader:
         journals = journals_of(given["journal"], reader, RealTiming(), report.note)
         summary = await chosen(journals, given["run_id"])
-        # What the list says counts: by it another run is refused, until a resumed one mends it.
-        if summary.state is not State.UNFINISHED and not given["undo"]:
-            raise Refused(f"The run {summary.id} is {summary.state}: there is nothing left to do.")
-        return await journals.read(summary.id)
+        return summary, await journals.read(summary.id)
 
 
 def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
@@ -332,7 +333,7 @@ def _report(page: WholeFile, ending: Ending, run: Run | None, given: dict[str, A
     checks = ending.result.checks if ending.result else ()
     try:
         # Without an id it is the only unfinished one: no other could be begun meanwhile.
-        whole = asyncio.run(_find_run({**given, "run_id": run_id}))
+        _, whole = asyncio.run(_find_run({**given, "run_id": run_id}))
         witness = run_page.Witness(
             ending.outages, checks, place_of(given["journal"], whole.header.id), ending.halted
         )
