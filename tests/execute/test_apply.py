@@ -46,6 +46,7 @@ def test_a_plan_is_carried_out_and_verified(tmp_path: Path) -> None:
         assert await migrated(it) == [True] * 4
         assert [run.state for run in await it.journals().runs()] == [State.DONE]
         assert all(outage.longest < 60 for outage in result.outages)
+        assert any("restart kube-controller-manager" in note for note in it.shown.notes)
 
     live(story, tmp_path)
 

@@ -54,10 +54,7 @@ def apply(**given: Any) -> int:
             return BLOCKERS
         run = None
     else:
-        listed, run = asyncio.run(_find_run(given))
-        # What the list says counts: by it another run is refused, until a resumed one mends it.
-        if listed.state is not State.UNFINISHED and not given["undo"]:
-            raise Refused(f"The run {listed.id} is {listed.state}: there is nothing left to do.")
+        run = _run_to_go_on_with(given)
         plan = run.plan
         _go_on_as_begun(given, run)
     _choose_actuator(given, plan)
@@ -131,6 +128,14 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     if not proof.safe:
         found.append(f"The plan is not safe: {proof.bad_state}; replant verify tells how.")
     return found
+
+
+def _run_to_go_on_with(given: dict[str, Any]) -> Run:
+    listed, run = asyncio.run(_find_run(given))
+    # What the list says counts: by it another run is refused, until a resumed one mends it.
+    if listed.state is not State.UNFINISHED and not given["undo"]:
+        raise Refused(f"The run {listed.id} is {listed.state}: there is nothing left to do.")
+    return run
 
 
 async def _find_run(given: dict[str, Any]) -> tuple[Summary, Run]:

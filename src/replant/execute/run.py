@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from replant.cluster.ports import NAMESPACES, Reader, Writer
 from replant.errors import Blocked, Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
+from replant.execute.advice import after
 from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules, drain
 from replant.execute.engine import Counts, Display, Engine
@@ -226,6 +227,8 @@ class Applying:
             for number, step in enumerate(plan.steps, 1):
                 stage = self._stage(step, plan, run)
                 await engine.carry_out(step, number, len(plan.steps), stage)
+                if advice := after(step, plan):
+                    self._display.note(advice)
             checks = await self._verified(plan, run)
             state = State.UNDONE if run.undoing else State.DONE
             await journal.write([Entry(at=self._at(), mark=Mark.END, why=state)])
