@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from replant.gates.settings import effective
 from replant.objects import Object
 from replant.routing import VolumeView
+from replant.sandbox.controllers.kubelet import Kubelet
 from replant.sandbox.resources import (
     CSI_NODES,
     LEASES,
@@ -41,7 +43,8 @@ def state(sandbox: Sandbox) -> dict[str, Any]:
     assert cluster is not None
     return {
         **{f"component {it}": controls.component(it) for it in cluster.control_plane.components},
-        **{f"kubelet {it}": controls.node(it) for it in cluster.kubelets.all},
+        **{f"kubelet {name}": _kubelet(it) for name, it in cluster.kubelets.all.items()},
+        **{f"ready {it}": controls.node(it)["replicas"][0]["ready"] for it in cluster.kubelets.all},
         **{f"node {it}": found for it, found in _all(sandbox, NODES, "spec")},
         **{f"csinode {it}": found for it, found in _all(sandbox, CSI_NODES, "spec")},
         **{f"volume {it}": found for it, found in _all(sandbox, PERSISTENT_VOLUMES, "spec")},
@@ -51,6 +54,11 @@ def state(sandbox: Sandbox) -> dict[str, Any]:
     }
 
 
+def _kubelet(kubelet: Kubelet) -> dict[str, bool]:
+    """What its gates come to: a plan knows them by its CSINode, where defaults do not show."""
+    return effective(kubelet.process.version, kubelet.process.gates)
+
+
 def _all(sandbox: Sandbox, resource: Resource, *parts: str) -> Iterator[tuple[str, Object]]:
     """Objects without what the server says, or only some parts of them besides metadata."""
     for obj in sandbox.store.list(resource):
@@ -58,7 +66,8 @@ def _all(sandbox: Sandbox, resource: Resource, *parts: str) -> Iterator[tuple[st
         _forget_what_may_differ(obj, metadata)
         key = f"{metadata.get('namespace', '')}/{metadata['name']}"
         shown = {part: obj.get(part) for part in parts or obj}
-        yield key, {**shown, "metadata": metadata}
+        # Labels that are empty and none at all are the same to whoever patches.
+        yield key, {**shown, "metadata": {k: v for k, v in metadata.items() if v}}
 
 
 def _forget_what_may_differ(obj: Object, metadata: Object) -> None:
