@@ -29,8 +29,9 @@ def test_a_command_that_is_killed_again_and_again_is_resumed(tmp_path: Path) -> 
 
         for _kill in range(KILLS):
             _kill_within(chance.uniform(0.1, 1.5), *command())
-        code, _, said = replant(*command())
-        assert code == 0, said
+        if asyncio.run(_runs(kubeconfig)) != ["done"]:  # a fast machine may be there before a kill
+            code, _, said = replant(*command())
+            assert code == 0, said
         asyncio.run(_is_well(kubeconfig))
 
 
@@ -45,9 +46,9 @@ def _kill_within(seconds: float, *arguments: str) -> None:
         process.kill()
 
 
-async def _runs(kubeconfig: Path) -> int:
+async def _runs(kubeconfig: Path) -> list[str]:
     async with ground(kubeconfig) as it:
-        return len(await it.journals().runs())
+        return [run.state.value for run in await it.journals().runs()]
 
 
 async def _is_well(kubeconfig: Path) -> None:
