@@ -28,13 +28,13 @@ class Away:
         yield Change("BOOKMARK", resource.kind.encode())
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
-        raise NotImplementedError
+        raise AssertionError(f"nobody asks to get {resource} {name} {namespace} here")
 
     async def server_version(self) -> str:
-        raise NotImplementedError
+        raise AssertionError("nobody asks for the server version here")
 
     async def node_config(self, node: str) -> bytes:
-        raise NotImplementedError
+        raise AssertionError(f"nobody asks for the config of {node} here")
 
 
 def test_all_watches_break_off_together_and_it_is_said_once() -> None:

@@ -88,10 +88,10 @@ class FakeCluster:
         return self.logs[pod]
 
     def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
-        raise NotImplementedError
+        raise AssertionError(f"nobody asks to watch {resource} {version} here")
 
     async def server_version(self) -> str:
-        raise NotImplementedError
+        raise AssertionError("nobody asks for the server version here")
 
     async def node_config(self, node: str) -> bytes:
         config = yaml.safe_load(self.file(node, CONFIG).read_text())
@@ -149,4 +149,4 @@ class FakeCluster:
         return found
 
     async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
-        raise NotImplementedError
+        raise AssertionError(f"nobody asks to evict {pod} {namespace} {uid} here")

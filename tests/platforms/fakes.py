@@ -57,7 +57,7 @@ class FakeReader:
         raise Missing(f"{resource.kind} {namespace}/{name}")
 
     def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
-        raise NotImplementedError
+        raise AssertionError(f"nobody asks to watch {resource} {version} here")
 
     async def server_version(self) -> str:
-        raise NotImplementedError
+        raise AssertionError("nobody asks for the server version here")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -14,7 +15,7 @@ CORDONED = "replant.dev/cordoned-by"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Act:
+class Act(ABC):
     """Something to be done once; ``why`` goes to the journal."""
 
     changes: ClassVar[bool] = True
@@ -22,9 +23,9 @@ class Act:
     why: str
 
     @property
+    @abstractmethod
     def target(self) -> str:
         """What it is done to. Nothing else is done to that meanwhile."""
-        raise NotImplementedError
 
     @property
     def backup(self) -> Object | None:
