@@ -84,7 +84,7 @@ class Api:
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
-    ) -> None:
+    ) -> Object:
         raise NotServed(f"{resource.kind} {name} {uid} {version} {namespace}")
 
     async def evict(self, pod: str, *, namespace: str, uid: str) -> None:

@@ -131,14 +131,14 @@ class FakeCluster:
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
-    ) -> None:
+    ) -> Object:
         found = self.objects.get((resource.plural, namespace, name))
         if not found:
             raise Missing(name)
         meta = found["metadata"]
         if (meta["uid"], meta["resourceVersion"]) != (uid, version):
             raise Conflict(name)
-        del self.objects[resource.plural, namespace, name]
+        return self.objects.pop((resource.plural, namespace, name))
 
     async def patch(
         self, resource: Resource, name: str, patch: Mapping[str, object], *, namespace: str = ""

@@ -159,8 +159,11 @@ class Writer(Protocol):
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
-    ) -> None:
-        """Delete this very object, as it was in this version."""
+    ) -> Object:
+        """Delete this very object, as it was in this version.
+
+        Given back is the object while something holds it, or a Status once it is gone.
+        """
         ...
 
     async def evict(self, pod: str, *, namespace: str, uid: str) -> None:

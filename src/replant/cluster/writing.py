@@ -59,7 +59,7 @@ class LiveWriter:
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
-    ) -> None:
+    ) -> Object:
         """Delete this very object; see Writer."""
         body = {
             "apiVersion": "v1",
@@ -67,7 +67,7 @@ class LiveWriter:
             "preconditions": {"uid": uid, "resourceVersion": version},
         }
         path = _path(resource, name, namespace)
-        await self._write(Request("DELETE", path, {}, msgspec.json.encode(body)))
+        return await self._write(Request("DELETE", path, {}, msgspec.json.encode(body)))
 
     async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
         """Have this very pod leave its node; see Writer."""

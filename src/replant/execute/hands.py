@@ -7,7 +7,17 @@ from collections.abc import Mapping
 
 import msgspec
 
-from replant.cluster.ports import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Reader, Writer
+from replant.cluster.ports import (
+    DEPLOYMENTS,
+    NODES,
+    PERSISTENT_VOLUMES,
+    REPLICA_SETS,
+    REPLICATION_CONTROLLERS,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    Reader,
+    Writer,
+)
 from replant.errors import Conflict, Missing
 from replant.execute.acts import (
     CORDONED,
@@ -25,7 +35,16 @@ from replant.execute.acts import (
 )
 from replant.execute.actuators import Actuator
 from replant.execute.mirror import Mirror
+from replant.execute.scaling import LookAtWorkload, ScaleWorkload
+from replant.execute.swapper import Sleep, Swapper
+from replant.execute.swapping import LookAtVolumes, ReplaceVolume
 from replant.objects import PERSISTENT_VOLUME, Object
+from replant.plan.model import Scaling
+
+SCALABLE = {
+    it.kind: it for it in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
+}
+"""The workloads that can be told how many pods to have."""
 
 REQUESTS_AT_ONCE = 8
 """More would not be faster, and each connection that is kept open makes the others dearer."""
@@ -34,11 +53,14 @@ REQUESTS_AT_ONCE = 8
 class Hands:
     """Through these, and nothing else, a run changes anything."""
 
-    def __init__(self, reader: Reader, writer: Writer, mirror: Mirror, actuator: Actuator) -> None:
+    def __init__(
+        self, reader: Reader, writer: Writer, mirror: Mirror, actuator: Actuator, sleep: Sleep
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._mirror = mirror
         self._actuator = actuator
+        self._swapper = Swapper(reader, writer, sleep)
         self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def do(self, act: Act) -> object:
@@ -49,6 +71,10 @@ class Hands:
             case Switch():
                 await self._actuator.switch(act.place, act.wanted)
                 return None
+            case LookAtVolumes():
+                return await self._swapper.look(act)
+            case ReplaceVolume():
+                return await self._swapper.replace(act)
         async with self._free:
             if not act.changes:
                 return await self._look(act)
@@ -67,6 +93,8 @@ class Hands:
                 return await self._mirror.look_at(act.node)
             case LookAtObjects():
                 return await self._all(act.kind)
+            case LookAtWorkload():
+                return await self._workload(act.workload)
         return None
 
     async def _change(self, act: Act) -> None:
@@ -89,6 +117,12 @@ class Hands:
                 )
             case CreateClass():
                 await self._writer.create(STORAGE_CLASSES, act.after)
+            case ScaleWorkload():
+                it = act.workload
+                known = {"uid": act.uid, "resourceVersion": act.version}
+                patch = {"metadata": known, "spec": {"replicas": act.replicas}}
+                resource = SCALABLE[it.kind]
+                await self._writer.patch(resource, it.name, patch, namespace=it.namespace)
 
     async def _set_schedulable(self, act: Cordon | Uncordon, *, on: bool) -> None:
         mark = act.run if isinstance(act, Cordon) else None
@@ -112,6 +146,14 @@ class Hands:
             }
         }
         await self._writer.patch(PERSISTENT_VOLUMES, act.volume, patch)
+
+    async def _workload(self, it: Scaling) -> Object | None:
+        try:
+            body = await self._reader.get(SCALABLE[it.kind], it.name, namespace=it.namespace)
+        except Missing:
+            return None
+        found: Object = msgspec.json.decode(body)
+        return found
 
     async def _all(self, kind: str) -> Mapping[str, Object]:
         resource = PERSISTENT_VOLUMES if kind == PERSISTENT_VOLUME else STORAGE_CLASSES

@@ -30,7 +30,9 @@ from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
 from replant.execute.rewriting import Annotating, Replacing
 from replant.execute.rolling import Patience, Rolling
+from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
+from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
 from replant.execute.targets import targets
 from replant.execute.timing import Timing, written
@@ -41,8 +43,11 @@ from replant.plan.model import (
     AnnotateVolumes,
     Plan,
     ReplaceClasses,
+    RestoreVolumes,
     RollNodes,
+    ScaleWorkloads,
     Step,
+    SwapVolumes,
     SwitchControlPlane,
 )
 from replant.plan.undo import undo_plan
@@ -104,7 +109,7 @@ class Applying:
         self._outages = Outages(timing.now)
         self._world.listen(self._outages.saw)
         self._mirror = Mirror(reader, self._world, timing, display.note)
-        self._hands = Hands(reader, writer, self._mirror, actuator)
+        self._hands = Hands(reader, writer, self._mirror, actuator, timing.sleep)
         self._lease = Lease(reader, writer, timing, display.note)
         self._engine: Engine | None = None
         self._stopping = ""
@@ -260,6 +265,16 @@ class Applying:
                 return Annotating(step)
             case ReplaceClasses():
                 return Replacing(step)
+            case SwapVolumes():
+                return self._swapping(step, Backups.of(run.entries))
+            case RestoreVolumes():
+                return self._swapping(step, Backups.of(run.entries, step.saved))
+            case ScaleWorkloads():
+                return Scaling(step, timeout=how.patience.pods)
+
+    def _swapping(self, step: SwapVolumes | RestoreVolumes, backups: Backups) -> Stage:
+        at_once = self._how.at_once or AT_ONCE
+        return Swapping(step, backups, at_once=at_once, timeout=self._how.patience.detach)
 
     async def _verified(self, plan: Plan, run: Run) -> Sequence[Checked]:
         """Look until all is well; Halted says what is not, and will not be by itself."""

@@ -16,6 +16,7 @@ from replant.inventory.findings import ObjectRef, ReadCount
 from replant.inventory.model import READY, Inventory, PodUse, volume_of
 from replant.inventory.selectors import Selector
 
+_SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
 _FINISHED = ("Succeeded", "Failed")
 _REPLICA_SET_HASH = re.compile(r"-[a-z0-9]{5,10}\Z")
 
@@ -75,6 +76,7 @@ class Builder:
             setattr(inventory, name, getattr(fresh, name))
         inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
         inventory.pinned = {it for it in inventory.pinned if it.kind != kind}
+        inventory.replicas = {it: n for it, n in inventory.replicas.items() if it.kind != kind}
         self._seen.pop(kind, None)
         inventory.read.pop(kind, None)
 
@@ -179,6 +181,8 @@ class Builder:
             return
         metadata = record.metadata
         owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
+        if kind in _SCALABLE:
+            self._inventory.replicas[owner] = 1 if spec.replicas is None else spec.replicas
         if pod.nodeName:
             self._inventory.pinned.add(owner)
         claims, inline = _uses(pod)

@@ -53,6 +53,8 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
     capacity: int
     deletes: bool
     """Whether its disk is to be deleted with its claim."""
+    phase: str
+    """Such as Bound, where it was said."""
 
     @property
     def name(self) -> str:
@@ -90,6 +92,9 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
 
 _SPEC = msgspec.json.Decoder(dict[str, Any])
 _LABELS = msgspec.json.Decoder(records.Strings)
+
+_PHASES = {it: it for it in ("Available", "Bound", "Released", "Failed", "Pending")}
+"""One text for all that say the same: there are many volumes."""
 
 IN_TREE_SOURCES = (
     "awsElasticBlockStore",
@@ -144,6 +149,8 @@ class Inventory:
     pinned: set[ObjectRef] = field(default_factory=set)
     """The workloads whose template names the node itself: no scheduler is asked."""
     stateful_sets: list[records.Workload] = field(default_factory=list)
+    replicas: dict[ObjectRef, int] = field(default_factory=dict)
+    """How many pods each workload is to have, of those that can be told so."""
     nodes: dict[str, records.Node] = field(default_factory=dict)
     csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
     drivers: dict[str, str] = field(default_factory=dict)
@@ -292,7 +299,13 @@ def volume_of(record: records.PersistentVolume) -> Volume:
         claim=_claim(spec.get("claimRef")),
         capacity=amount(capacity.get("storage") if isinstance(capacity, dict) else None),
         deletes=spec.get("persistentVolumeReclaimPolicy") == "Delete",
+        phase=_phase(record.status),
     )
+
+
+def _phase(status: records.VolumeStatus | None) -> str:
+    said = (status.phase if status else None) or ""
+    return _PHASES.get(said, said)
 
 
 def _claim(reference: object) -> ClaimKey | None:

@@ -39,10 +39,17 @@ class Record(Struct, gc=False, kw_only=True):
     metadata: Metadata = field(default_factory=Metadata)
 
 
+class VolumeStatus(Struct, gc=False):
+    """Whether a claim has it."""
+
+    phase: str | None = None
+
+
 class PersistentVolume(Record, gc=False, kw_only=True):
     """Its spec stays text: translating it needs all of it, and built up it is five times larger."""
 
     spec: Raw = Raw(b"{}")
+    status: VolumeStatus | None = None
 
 
 class Resources(Struct, gc=False):
@@ -80,6 +87,7 @@ class ClaimMetadata(Struct, gc=False):
     """What tells claims apart."""
 
     name: str = ""
+    uid: str = ""
     namespace: str | None = None
     labels: Strings | None = None
 
@@ -230,8 +238,9 @@ class JobTemplate(Struct, gc=False):
 
 
 class WorkloadSpec(Struct, gc=False):
-    """The pods that a workload makes, wherever its kind keeps them."""
+    """The pods that a workload makes, wherever its kind keeps them, and how many."""
 
+    replicas: int | None = None
     template: PodTemplate | None = None
     jobTemplate: JobTemplate | None = None  # noqa: N815
     volumeClaimTemplates: list[ClaimTemplate] | None = None  # noqa: N815

@@ -38,7 +38,7 @@ class Wanted:
 def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
     """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
     now = situation(inventory, wanted.plugins, wanted.controller_gates)
-    attach_controller = wanted.attach_controller or _of_platform(wanted.platform)
+    attach_controller = wanted.attach_controller or attach_controller_of(wanted.platform)
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -97,7 +97,7 @@ def _nodes(
     return found
 
 
-def _of_platform(platform: str) -> AttachController:
+def attach_controller_of(platform: str) -> AttachController:
     """OpenShift has a patch of its own in its attach/detach controller."""
     openshift = platform == OPENSHIFT
     return AttachController.NODE_DRIVEN if openshift else AttachController.UPSTREAM

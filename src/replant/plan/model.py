@@ -26,6 +26,7 @@ class Goal(StrEnum):
     ENABLE = "enable"
     DISABLE = "disable"
     COMPLETE = "complete"
+    CONVERT = "convert"
     UNDO = "undo"
 
 
@@ -129,6 +130,37 @@ class ClassChange(_Part, frozen=True, kw_only=True):
     after: dict[str, Any]
 
 
+class VolumeSwap(_Part, frozen=True, kw_only=True):
+    """A volume that is replaced by its twin."""
+
+    name: str
+    driver: str
+    handle: str
+    """What the driver calls the disk: a volume of this name that has another one is left alone."""
+    claim: str = ""
+    """With its namespace; nothing where no claim has it."""
+    free_of: tuple[str, ...] = ()
+    """Names by which no node may have it attached when it is replaced; where there is none, it
+    may be in use all the while."""
+
+
+class SavedVolume(_Part, frozen=True, kw_only=True):
+    """A volume and its claim, whole, as they were before the volume was replaced."""
+
+    volume: dict[str, Any]
+    claim: dict[str, Any] | None = None
+
+
+class Scaling(_Part, frozen=True, kw_only=True):
+    """A workload that is without pods for a while."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: Annotated[int, Meta(ge=0)]
+    """Those that it has before, and again afterwards."""
+
+
 class _Step(_Part, frozen=True, kw_only=True, tag_field="kind"):
     id: Annotated[str, Meta(min_length=1)]
     title: Annotated[str, Meta(min_length=1)]
@@ -173,7 +205,36 @@ class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):
     classes: tuple[ClassChange, ...]
 
 
-Step = AnnotateVolumes | SwitchControlPlane | RollNodes | ReplaceClasses
+class SwapVolumes(_Step, frozen=True, kw_only=True, tag="SwapVolumes"):
+    """Replaces stored in-tree volumes by native ones, under their names."""
+
+    volumes: tuple[VolumeSwap, ...]
+
+
+class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
+    """Replaces native volumes by the in-tree ones that they came from."""
+
+    volumes: tuple[VolumeSwap, ...]
+    saved: tuple[SavedVolume, ...] = ()
+    """What the journals of earlier runs have of them; the run's own journal has the rest."""
+
+
+class ScaleWorkloads(_Step, frozen=True, kw_only=True, tag="ScaleWorkloads"):
+    """Takes the pods of workloads away, or gives them back in the same order."""
+
+    workloads: tuple[Scaling, ...]
+    down: bool
+
+
+Step = (
+    AnnotateVolumes
+    | SwitchControlPlane
+    | RollNodes
+    | ReplaceClasses
+    | SwapVolumes
+    | RestoreVolumes
+    | ScaleWorkloads
+)
 
 
 class Proof(_Part, frozen=True, kw_only=True):

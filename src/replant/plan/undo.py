@@ -15,8 +15,11 @@ from replant.plan.model import (
     NodeChange,
     Plan,
     ReplaceClasses,
+    RestoreVolumes,
     RollNodes,
+    ScaleWorkloads,
     Step,
+    SwapVolumes,
     SwitchControlPlane,
     VolumeAnnotations,
     Weight,
@@ -95,6 +98,24 @@ def undone(step: Step) -> Step:
             return replace(renamed, classes=classes)
         case AnnotateVolumes():
             return replace(renamed, volumes=tuple(map(_annotations, renamed.volumes)))
+        case ScaleWorkloads():
+            return replace(renamed, down=not renamed.down)
+        case SwapVolumes():
+            return _swapped_back(renamed)
+        case RestoreVolumes():
+            return _swapped_again(renamed)
+
+
+def _swapped_back(step: SwapVolumes) -> RestoreVolumes:
+    fields = {name: getattr(step, name) for name in step.__struct_fields__}
+    done_when = "Every volume is the in-tree one that it was, and its claim is Bound."
+    return RestoreVolumes(**fields | {"done_when": done_when})
+
+
+def _swapped_again(step: RestoreVolumes) -> SwapVolumes:
+    fields = {name: getattr(step, name) for name in step.__struct_fields__ if name != "saved"}
+    done_when = "Every volume is native, and its claim is Bound."
+    return SwapVolumes(**fields | {"done_when": done_when})
 
 
 def _component(component: Component) -> Component:

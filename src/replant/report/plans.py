@@ -16,8 +16,11 @@ from replant.plan.model import (
     Plan,
     Proof,
     ReplaceClasses,
+    RestoreVolumes,
     RollNodes,
+    ScaleWorkloads,
     Step,
+    SwapVolumes,
     SwitchControlPlane,
     Weight,
 )
@@ -103,16 +106,39 @@ def _details(step: Step, plan: Plan) -> Iterator[str]:
             yield from _components(step)
         case RollNodes():
             yield from _nodes(step, plan)
+        case _:
+            lines = _listed(step)
+            yield from (f"  - {it}" for it in lines[:_SHOWN])
+            if len(lines) > _SHOWN:
+                yield f"  - and {len(lines) - _SHOWN:,} more"
+
+
+def _listed(step: Step) -> list[str]:
+    """What a step does, one line for each object."""
+    match step:
         case AnnotateVolumes():
-            for volume in step.volumes[:_SHOWN]:
-                pairs = ", ".join(f"{key}={value}" for key, value in volume.annotations.items())
-                yield f"  - {volume.name}: {pairs}"
-            yield from _rest(len(step.volumes))
+            return [
+                f"{it.name}: {', '.join(f'{key}={value}' for key, value in it.annotations.items())}"
+                for it in step.volumes
+            ]
         case ReplaceClasses():
-            for change in step.classes[:_SHOWN]:
-                name = change.before["metadata"]["name"]
-                yield f"  - {name}: {change.before['provisioner']} → {change.after['provisioner']}"
-            yield from _rest(len(step.classes))
+            return [
+                f"{it.before['metadata']['name']}: {it.before['provisioner']} → "
+                f"{it.after['provisioner']}"
+                for it in step.classes
+            ]
+        case SwapVolumes() | RestoreVolumes():
+            return [
+                f"{it.name}: {it.driver} {it.handle}{f', claim {it.claim}' * bool(it.claim)}"
+                for it in step.volumes
+            ]
+        case ScaleWorkloads():
+            return [
+                f"{it.kind} {it.namespace}/{it.name}: "
+                + (f"{it.replicas} → 0" if step.down else f"0 → {it.replicas}")
+                for it in step.workloads
+            ]
+    return []
 
 
 def _components(step: SwitchControlPlane) -> Iterator[str]:
@@ -136,11 +162,6 @@ def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
     yield f"  each node, {step.max_unavailable} at a time, {step.method.value}:"
     for number, part in enumerate(step.each_node, 1):
         yield f"    {number}. {part}"
-
-
-def _rest(count: int) -> Iterator[str]:
-    if count > _SHOWN:
-        yield f"  - and {count - _SHOWN:,} more"
 
 
 def _proof(proof: Proof, *, empty: bool) -> Iterator[str]:

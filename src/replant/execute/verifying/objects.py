@@ -8,8 +8,9 @@ from replant.execute.census import class_digest
 from replant.execute.verifying.comparison import Comparison, Outcome, Problem, Problems
 from replant.inventory import records
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import AnnotateVolumes, ReplaceClasses
+from replant.plan.model import AnnotateVolumes, ReplaceClasses, SwapVolumes
 from replant.routing import VolumeView, migrated_to
+from replant.routing.names import csi_name
 from replant.translate import driver_of
 
 
@@ -98,13 +99,28 @@ def annotated(it: Comparison) -> Problems:
 
 
 def volumes(it: Comparison) -> Problems:
-    """Volumes whose spec is another one: no step of a plan changes it.
+    """Volumes whose spec is another one, but for those that the plan replaces by native ones.
 
     One that is gone was deleted with its claim, or its claim has lost it.
     """
+    replaced = {
+        volume.name: csi_name(volume.driver, volume.handle)
+        for step in it.plan.steps
+        if isinstance(step, SwapVolumes)
+        for volume in step.volumes
+    }
     for before in it.before.census.volumes:
         now = it.now.volumes.get(before.name)
-        if now and now.digest != before.digest:
+        if now and before.name in replaced:
+            if now.disk is None or not now.disk.native or now.disk.csi != replaced[before.name]:
+                yield Problem(
+                    f"PersistentVolume {before.name}",
+                    f"PersistentVolume {before.name} is not the native volume that the plan makes "
+                    "of it: the journal has the one that it was. Ask who wrote it (kubectl get pv "
+                    f"{before.name} -o yaml --show-managed-fields).",
+                    Outcome.WRONG,
+                )
+        elif now and now.digest != before.digest:
             yield Problem(
                 f"PersistentVolume {before.name}",
                 f"The spec of PersistentVolume {before.name} is not what it was, and the plan "

@@ -1,0 +1,304 @@
+"""Volumes that are replaced by their twins, or by what they were before: many at a time."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
+
+from msgspec import to_builtins
+from msgspec.json import decode
+
+from replant.errors import TranslationError
+from replant.execute.acts import Act, Decision, Progress, Wait
+from replant.execute.journal.model import Entry, Mark
+from replant.execute.world import World
+from replant.objects import Object
+from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
+from replant.swap import moves, twin
+
+AT_ONCE = 16
+"""So many volumes are on their way at a time, unless somebody says otherwise."""
+AGAIN = 5.0
+"""So many seconds later a volume is looked at again that others have to do something about."""
+
+Attachments = Mapping[str, frozenset[tuple[str, str]]]
+"""By volume, its VolumeAttachments: what each is called, and its uid."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A volume and its claim as they were at one moment, as JSON: there may be many."""
+
+    volume: bytes | None
+    claim: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtVolumes(Act):
+    """See volumes and their claims; the outcome is a Seen for each by name."""
+
+    changes: ClassVar[bool] = False
+
+    volumes: tuple[VolumeSwap, ...]
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return "volumes" if len(self.volumes) > 1 else f"volume {self.volumes[0].name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceVolume(Act):
+    """Take a volume to its twin, from wherever it is on its way; the outcome is the last move."""
+
+    swap: moves.Swap
+    volume: Object | None
+    claim: Object | None
+    saved: SavedVolume
+    written: bool
+    """Whether the journal has that already."""
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return f"volume {self.swap.name}"
+
+    @property
+    def backup(self) -> Object | None:
+        """The volume that goes, and its claim: nothing else names the disk for a moment."""
+        made: Object = to_builtins(self.saved)
+        return None if self.written else made
+
+
+class _Later(NamedTuple):
+    """A volume that others have to do something about first."""
+
+    due: float
+    what: str
+
+
+@dataclass(slots=True)
+class Backups:
+    """What journals have of volumes, by name: of each form the one that was written down last."""
+
+    in_tree: dict[str, SavedVolume] = field(default_factory=dict)
+    native: dict[str, SavedVolume] = field(default_factory=dict)
+    uids: dict[str, frozenset[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[Entry], saved: Sequence[SavedVolume] = ()) -> Backups:
+        """Those of a run, and what its plan has from earlier ones."""
+        found = cls()
+        for one in saved:
+            found.add(one)
+        for entry in entries:
+            if entry.mark is Mark.ACT and entry.act == ReplaceVolume.__name__ and entry.backup:
+                found.add(SavedVolume(**entry.backup))
+        return found
+
+    def add(self, saved: SavedVolume) -> None:
+        """One more."""
+        name, uid = saved.volume["metadata"]["name"], saved.volume["metadata"]["uid"]
+        (self.native if twin.is_native(saved.volume) else self.in_tree)[name] = saved
+        self.uids[name] = self.uids.get(name, frozenset()) | {uid}
+
+
+class Swapping:
+    """A SwapVolumes or RestoreVolumes step under way."""
+
+    def __init__(
+        self,
+        step: SwapVolumes | RestoreVolumes,
+        backups: Backups,
+        *,
+        at_once: int,
+        timeout: float,
+    ) -> None:
+        self._step = step
+        self._back = isinstance(step, RestoreVolumes)
+        self._backups = backups
+        self._at_once = at_once
+        self._timeout = timeout
+        self._volumes = {it.name: it for it in step.volumes}
+        self._queue = deque(step.volumes)
+        self._under_way: dict[str, Act] = {}
+        self._later: dict[str, _Later] = {}
+        self._looked = False
+        self._seen: dict[str, Seen] = {}
+        self._notes: list[str] = []
+        self._attached: Attachments | None = None
+        self._failed = ""
+
+    def decide(self, world: World, now: float) -> Decision:
+        """Look at what was not seen, and take on its way what was."""
+        if self._attached is None:
+            self._attached = _attachments(world)
+        if not self._looked and self._queue:
+            return Decision(acts=[self._look(self._step.volumes)])
+        for name, later in list(self._later.items()):
+            if later.due <= now:
+                del self._later[name]
+                self._queue.append(self._volumes[name])
+        waits: list[Wait] = []
+        while self._queue and len(self._under_way) < self._at_once and not self._failed:
+            volume = self._queue.popleft()
+            if held := _held(volume, world):
+                what = f"PersistentVolume {volume.name} to be detached from {held}"
+                self._later[volume.name] = _Later(now + AGAIN, what)
+            elif act := self._next(volume):
+                self._under_way[volume.name] = act
+        for name, later in self._later.items():
+            waits.append(Wait(later.what, f"volume {name}", self._timeout))
+        total = len(self._volumes)
+        left = len(self._queue) + len(self._under_way) + len(self._later)
+        notes, self._notes = self._notes, []
+        if not left:
+            notes += _touched(self._attached, _attachments(world), self._step.volumes)
+        return Decision(
+            acts=list(self._under_way.values()),
+            waits=waits,
+            done=not left,
+            failed=self._failed,
+            progress=Progress(total - left, total, "volumes"),
+            notes=notes,
+        )
+
+    def _look(self, volumes: tuple[VolumeSwap, ...]) -> LookAtVolumes:
+        return LookAtVolumes(why="to see the volumes of the step", volumes=volumes)
+
+    def _next(self, volume: VolumeSwap) -> Act | None:
+        """What to do for a volume: look at it, take it on, or nothing where it is done."""
+        seen = self._seen.pop(volume.name, None)
+        if seen is None:
+            return self._look((volume,))
+        found = decode(seen.volume, type=dict) if seen.volume else None
+        claim = decode(seen.claim, type=dict) if seen.claim else None
+        plan = self._restoring if self._back else self._swapping
+        try:
+            return plan(volume, found, claim)
+        except TranslationError as error:
+            self._failed = str(error)
+            return None
+
+    def _swapping(
+        self, volume: VolumeSwap, found: Object | None, claim: Object | None
+    ) -> ReplaceVolume | None:
+        earlier = self._backups.in_tree.get(volume.name)
+        if found and not twin.is_native(found):
+            backup = twin.backup_of(found, earlier.volume if earlier else None)
+            earlier = SavedVolume(volume=backup, claim=earlier.claim if earlier else _bare(claim))
+        if earlier is None:
+            if found is None:
+                self._notes.append(f"PersistentVolume {volume.name} is gone: it needs nothing")
+            return None
+        after = twin.native(earlier.volume)
+        if twin.source(after) != {"driver": volume.driver, "handle": volume.handle}:
+            self._failed = (
+                f"PersistentVolume {volume.name} is another disk than the plan was made for. "
+                "Make the plan anew."
+            )
+            return None
+        says = twin.claim_annotations(earlier.claim, volume.driver) if earlier.claim else {}
+        return self._act(volume, earlier, after, says, found, claim)
+
+    def _restoring(
+        self, volume: VolumeSwap, found: Object | None, claim: Object | None
+    ) -> ReplaceVolume | None:
+        wanted = self._backups.in_tree.get(volume.name)
+        if wanted is None:
+            return None  # it was never taken on its way
+        earlier = self._backups.native.get(volume.name)
+        if found and twin.is_native(found):
+            backup = twin.backup_of(found, earlier.volume if earlier else None)
+            earlier = SavedVolume(volume=backup, claim=_bare(claim))
+        says = twin.annotations_again(wanted.claim) if wanted.claim else {}
+        after = twin.pristine(wanted.volume)
+        return self._act(volume, earlier or wanted, after, says, found, claim)
+
+    def _act(
+        self, volume: VolumeSwap, saved: SavedVolume, after: Object,
+        says: Mapping[str, str | None], found: Object | None, claim: Object | None,
+    ) -> ReplaceVolume:  # fmt: skip
+        uids = self._backups.uids.get(volume.name, frozenset())
+        known = (self._backups.in_tree.get(volume.name), self._backups.native.get(volume.name))
+        swap = moves.Swap(
+            before=saved.volume,
+            after=after,
+            claim_says=says,
+            back=self._back,
+            saved=uids | {saved.volume["metadata"]["uid"]},
+        )
+        return ReplaceVolume(
+            why=self._step.title, swap=swap, volume=found, claim=claim, saved=saved,
+            written=saved in known,
+        )  # fmt: skip
+
+    def learn(self, act: Act, outcome: object, now: float) -> None:
+        """Take what was seen; whatever has not come to its end is looked at once more."""
+        if isinstance(act, LookAtVolumes):
+            if isinstance(outcome, Mapping):
+                self._looked = True
+                self._seen |= outcome
+                for it in act.volumes:
+                    if self._under_way.pop(it.name, None):
+                        self._queue.appendleft(it)
+            return
+        if not isinstance(act, ReplaceVolume):
+            return
+        name = act.swap.name
+        self._backups.add(act.saved)
+        del self._under_way[name]
+        match outcome:
+            case moves.Done(note):
+                self._notes += [note] if note else []
+            case moves.Stuck(why):
+                self._failed = why
+            case moves.Await(what):
+                self._later[name] = _Later(now + AGAIN, what)
+            case _:
+                self._queue.append(self._volumes[name])
+
+
+def _bare(obj: Object | None) -> Object | None:
+    """An object without the list of who wrote what."""
+    if obj is None:
+        return None
+    metadata = {key: it for key, it in obj["metadata"].items() if key != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _held(volume: VolumeSwap, world: World) -> str:
+    """Where a volume that must be free is still attached, or in use."""
+    for node in world.nodes() if volume.free_of else ():
+        if node.volumes & set(volume.free_of):
+            return node.metadata.name
+        if any(
+            it.spec.source.persistent_volume_name == volume.name
+            for it in world.attachments_on(node.metadata.name)
+        ):
+            return node.metadata.name
+    return ""
+
+
+def _attachments(world: World) -> Attachments:
+    found: dict[str, frozenset[tuple[str, str]]] = {}
+    for node in world.nodes():
+        for it in world.attachments_on(node.metadata.name):
+            name = it.spec.source.persistent_volume_name or ""
+            one = it.metadata.name, it.metadata.uid
+            found[name] = found.get(name, frozenset()) | {one}
+    return found
+
+
+def _touched(before: Attachments, now: Attachments, volumes: Iterable[VolumeSwap]) -> list[str]:
+    """What a person should know of attachments that are not what they were."""
+    return [
+        f"VolumeAttachment {attachment} of PersistentVolume {volume.name} is gone since the step "
+        "began: its pod was stopped or moved meanwhile, for replacing a volume does not touch it"
+        for volume in volumes
+        for attachment, _uid in sorted(
+            before.get(volume.name, frozenset()) - now.get(volume.name, frozenset())
+        )
+    ]

@@ -1,0 +1,288 @@
+"""Whether a stored volume may be replaced by its native twin: at once, only unused, or not."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from replant.errors import TranslationError
+from replant.inventory.findings import ObjectRef
+from replant.inventory.model import Inventory, Volume
+from replant.inventory.quantities import amount
+from replant.inventory.records import PersistentVolumeClaim
+from replant.objects import Object
+from replant.plan.situation import Situation
+from replant.routing.names import csi_name, in_tree_name
+from replant.swap import twin
+from replant.translate import pv_to_in_tree
+from replant.translate.losses import Start, losses
+
+_OWNERS = {
+    "argocd.argoproj.io/instance": "Argo CD",
+    "argocd.argoproj.io/tracking-id": "Argo CD",
+    "kustomize.toolkit.fluxcd.io/name": "Flux",
+    "helm.toolkit.fluxcd.io/name": "Flux",
+    "meta.helm.sh/release-name": "Helm",
+}
+"""Labels and annotations by which those who write objects from a repository know their own."""
+
+_EXPANDING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
+
+_HARMLESS = (
+    "metadata.",
+    "spec.nodeAffinity",
+    "spec.awsElasticBlockStore.volumeID",
+    "spec.azureDisk.diskName",
+    "spec.azureFile.secretNamespace",
+)
+"""Fields that come back in other words and say the same."""
+
+
+class How(StrEnum):
+    """How a volume can be replaced."""
+
+    HOT = "hot"
+    """While its pods run, or while none does."""
+    COLD = "cold"
+    """Only while nothing uses it: it is attached by a name that the twin does not have."""
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """What a person has said is all right."""
+
+    losses: bool = False
+    owners: bool = False
+    scale_down: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What can be done about one volume."""
+
+    volume: Volume
+    how: How
+    why: str
+    """A sentence: why not, or why only so."""
+    fix: str = ""
+    handle: str = ""
+    names: tuple[str, ...] = ()
+    """What both sides call it where it is attached."""
+    workloads: tuple[ObjectRef, ...] = ()
+    """Those that must be without pods while a cold one is replaced."""
+    notes: tuple[str, ...] = field(default=())
+    """What changes in words, or is lost and was accepted."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Judges the volumes of one cluster, as it is."""
+
+    situation: Situation
+    accepted: Accepted
+
+    def judge(self, volume: Volume) -> Verdict:
+        """The verdict on an in-tree volume."""
+        pv = volume.as_object()
+        try:
+            after = twin.native(pv)
+        except TranslationError as error:
+            return Verdict(volume, How.REFUSED, str(error))
+        handle = after["spec"]["csi"]["volumeHandle"]
+        plugin = volume.plugin or ""
+        names = (in_tree_name(plugin, pv["spec"]), csi_name(volume.driver, handle))
+        lost = tuple(_lost(plugin, pv, after))
+        if refusal := next(self._refusals(volume, pv, names, lost), None):
+            why, fix = refusal
+            return Verdict(volume, How.REFUSED, why, fix, handle, names)
+        notes = lost if self.accepted.losses else ()
+        reason = self._cold(volume, plugin, names)
+        if not reason:
+            used = "its pods go on" if self.inventory.users(volume) else "no pod uses it"
+            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=notes)
+        return self._unused(volume, reason, handle, names, notes)
+
+    @property
+    def inventory(self) -> Inventory:
+        """What the cluster has."""
+        return self.situation.inventory
+
+    # Why not at all
+
+    def _refusals(
+        self, volume: Volume, pv: Object, names: tuple[str, ...], lost: tuple[str, ...]
+    ) -> Iterator[tuple[str, str]]:
+        if volume.metadata.deletionTimestamp:
+            yield "It is being deleted, and only its finalizers keep it.", ""
+        if volume.phase == "Failed":
+            yield (
+                "Its phase is Failed: its disk could not be deleted with its claim.",
+                ("Set its policy to Retain, or have the disk deleted"),
+            )
+        if volume.phase == "Released" and volume.deletes:
+            yield (
+                "Its claim is gone and its disk is about to be deleted.",
+                ("Set its policy to Retain if the disk is to be kept"),
+            )
+        yield from self._claim_refusals(volume, pv)
+        if (owner := _owner(volume)) and not self.accepted.owners:
+            yield (
+                f"{owner} writes it from a repository and would write it again.",
+                "Change the repository (-o patch says how), or say --accept-owners",
+            )
+        if lost and not self.accepted.losses:
+            yield (
+                f"The twin does not say all that it says: {'; '.join(lost)}.",
+                ("Say --accept-losses; the journal keeps the whole volume"),
+            )
+        yield from self._driver_refusals(volume, names)
+
+    def _claim_refusals(self, volume: Volume, pv: Object) -> Iterator[tuple[str, str]]:
+        claim = self._claim(volume, pv)
+        if claim is None:
+            if volume.phase == "Bound" and self.inventory.knows("PersistentVolumeClaim"):
+                yield "It is Bound to a claim that is not there.", "Look again in a minute"
+            return
+        status = claim.status
+        if status and status.phase == "Lost":
+            yield (
+                "Its claim is Lost: the controllers have not seen the volume.",
+                ("Read the log of kube-controller-manager"),
+            )
+        if _is_expanding(claim):
+            yield "It is being expanded.", "Wait until its claim has the size that it asks for"
+
+    def _driver_refusals(self, volume: Volume, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        if volume.driver not in self.inventory.drivers:
+            yield f"The driver {volume.driver} is not installed.", ""
+        for node in sorted(self._places(volume, names)):
+            known = node in self.inventory.nodes
+            if known and volume.driver not in self.inventory.drivers_on(node):
+                yield (
+                    f"{volume.driver} is not registered on {node}, where it is or will be.",
+                    (f"See why its pod does not run there: kubectl get csinode {node} -o yaml"),
+                )
+
+    # Why only while nothing uses it
+
+    def _cold(self, volume: Volume, plugin: str, names: tuple[str, ...]) -> str:
+        in_tree, _csi = names
+        for node in sorted(self._places(volume, names)):
+            if in_tree in self._held.get(node, frozenset()):
+                return f"it is attached to {node} by the in-tree plugin"
+            if not self._migrates(node, plugin):
+                return f"{node} does not redirect {plugin}"
+            if not self.situation.controller.migrates(plugin):
+                return f"the controllers do not redirect {plugin}"
+        return ""
+
+    def _migrates(self, node: str, plugin: str) -> bool:
+        if node not in self.inventory.nodes:
+            # It is gone, and what hangs on it is detached by whoever the controllers ask.
+            return self.situation.controller.migrates(plugin)
+        return plugin in self.inventory.migrated_on(node) or self.situation.kubelet(node).migrates(
+            plugin
+        )
+
+    def _unused(
+        self, volume: Volume, reason: str, handle: str, names: tuple[str, ...],
+        notes: tuple[str, ...],
+    ) -> Verdict:  # fmt: skip
+        users = self.inventory.users(volume)
+        tops = tuple(dict.fromkeys(it.top for it in users))
+        stuck = [it for it in tops if it not in self.inventory.replicas]
+        called = ", ".join(map(str, tops))
+        if stuck:
+            why = f"Only unused, for {reason}; and nobody can scale {stuck[0]} down."
+            return Verdict(volume, How.REFUSED, why, "Delete its pods first", handle, names)
+        if tops and not self.accepted.scale_down:
+            why = f"Only unused, for {reason}; {called} must be scaled down for it."
+            fix = "Enable the migration there first, or say --scale-down"
+            return Verdict(volume, How.REFUSED, why, fix, handle, names)
+        dead = [it for it in sorted(self._places(volume, names)) if not self.inventory.ready(it)]
+        if dead:
+            why = f"Only unused, for {reason}; and {dead[0]} does not answer, so nobody can tell."
+            return Verdict(volume, How.REFUSED, why, "Bring the node back", handle, names)
+        why = f"{reason}; {called or 'nothing'} is scaled down for it."
+        return Verdict(volume, How.COLD, why, "", handle, names, tops, notes)
+
+    # Where it is
+
+    def _claim(self, volume: Volume, pv: Object) -> PersistentVolumeClaim | None:
+        """The claim that has it: of the name and the uid that the volume says."""
+        found = self.inventory.claims.get(volume.claim) if volume.claim else None
+        uid = (pv["spec"].get("claimRef") or {}).get("uid")
+        return found if found and (not uid or found.metadata.uid in ("", uid)) else None
+
+    def _places(self, volume: Volume, names: tuple[str, ...]) -> set[str]:
+        """The nodes where it is attached or in use, or a pod wants it."""
+        wanted = {it.node for it in self.inventory.users(volume) if it.node}
+        attached = self._attached.get(volume.name, set())
+        return wanted | attached | {it for name in names for it in self._holders.get(name, ())}
+
+    @cached_property
+    def _attached(self) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for it in self.inventory.attachments:
+            found[it.spec.source.persistentVolumeName or ""].add(it.spec.nodeName)
+        return found
+
+    @cached_property
+    def _held(self) -> Mapping[str, frozenset[str]]:
+        """By node, the names of what is attached or in use there."""
+        found = {}
+        for name, node in self.inventory.nodes.items():
+            status = node.status
+            attached = [it.name for it in (status.volumesAttached or ())] if status else []
+            in_use = (status.volumesInUse or []) if status else []
+            found[name] = frozenset((*attached, *in_use))
+        return found
+
+    @cached_property
+    def _holders(self) -> Mapping[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for node, names in self._held.items():
+            for name in names:
+                found[name].add(node)
+        return found
+
+
+def _owner(volume: Volume) -> str:
+    said = volume.labels.keys() | volume.annotations.keys()
+    return next((owner for key, owner in _OWNERS.items() if key in said), "")
+
+
+def _is_expanding(claim: PersistentVolumeClaim) -> bool:
+    status, wanted = claim.status, claim.spec.resources
+    if status is None:
+        return False
+    if any(it.type in _EXPANDING and it.status == "True" for it in status.conditions or ()):
+        return True
+    has = amount((status.capacity or {}).get("storage"))
+    return 0 < has < amount(((wanted.requests if wanted else None) or {}).get("storage"))
+
+
+def _lost(plugin: str, pv: Object, after: Object) -> Iterator[str]:
+    """What the twin no longer says, in the words of the list of losses."""
+    try:
+        again = pv_to_in_tree(after)
+    except TranslationError as error:
+        yield str(error)
+        return
+    for loss in losses(plugin, Start.IN_TREE):
+        if not loss.field.startswith(_HARMLESS):
+            was = _at(pv, loss.field)
+            if was is not None and was != _at(again, loss.field):
+                yield f"{loss.field}: {loss.why}"
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for step in path.split("."):
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
