@@ -24,7 +24,7 @@ from replant.execute.journal import Run, State, Summary
 from replant.execute.rolling import Patience
 from replant.execute.run import Applying, How, Result, chosen, refuse_second
 from replant.execute.timing import RealTiming, Timing
-from replant.plan.model import Goal, Plan, RollNodes
+from replant.plan.model import Goal, Plan, RollNodes, SwitchControlPlane
 
 if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
@@ -43,20 +43,29 @@ KEPT = (
 
 def apply(**given: Any) -> int:
     """One run of the command; the exit code says how it ended."""
+    _refuse_unwritable(given)
+    if not given["path"]:
+        run = _run_to_go_on_with(given)
+        _go_on_as_begun(given, run)
+        return carry_out(run.plan, run, given)
+    plan = _read_plan(given)
+    if blocked := _blockers(plan, given):
+        for blocker in blocked:
+            click.echo(f"blocker: {printable(blocker)}", err=True)
+        return BLOCKERS
+    return carry_out(plan, None, given)
+
+
+def _refuse_unwritable(given: dict[str, Any]) -> WholeFile | None:
     page = WholeFile(given["report"]) if given["report"] else None
     if page:
         page.refuse_unwritable()
-    if given["path"]:
-        plan = _read_plan(given)
-        if blocked := _blockers(plan, given):
-            for blocker in blocked:
-                click.echo(f"blocker: {printable(blocker)}", err=True)
-            return BLOCKERS
-        run = None
-    else:
-        run = _run_to_go_on_with(given)
-        plan = run.plan
-        _go_on_as_begun(given, run)
+    return page
+
+
+def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
+    """Carry a plan out that nothing speaks against, or go on with its run."""
+    page = _refuse_unwritable(given)
     _choose_actuator(given, plan)
     _choose_parallel(given, plan)
     if not plan.steps:
@@ -105,6 +114,7 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     """What keeps a plan from being carried out on the cluster as it is now."""
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
+    from replant.plan.convert import changed_verdicts
     from replant.plan.courses import proved
     from replant.plan.make import refuse_other, refuse_untrue
     from replant.plan.model import Weight
@@ -124,6 +134,7 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
         refuse_untrue(plan, now)
         checks = preflight(plan.goal, now)
     found = [f"{it.message} {it.fix}".strip() for it in checks if it.result is Weight.BLOCKER]
+    found += changed_verdicts(plan, now)
     proof = proved(plan)
     if not proof.safe:
         found.append(f"The plan is not safe: {proof.bad_state}; replant verify tells how.")
@@ -159,6 +170,10 @@ def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
 def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:
     from replant.cli.apply import ACTUATORS
 
+    if given["actuator"] is None and not any(
+        isinstance(it, SwitchControlPlane | RollNodes) for it in plan.steps
+    ):
+        given["actuator"] = "observe"  # there is nothing to switch
     if given["actuator"] is None:
         given["actuator"] = "hooks" if given["hook"] else plan.platform
     if given["actuator"] not in ACTUATORS:

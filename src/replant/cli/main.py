@@ -25,6 +25,7 @@ COMMANDS = {
     "status": "Show how far each plugin's migration is, and what is stuck.",
     "verify": "Prove that a plan or an order loses no volume, or tell how it does.",
     "apply": "Carry a plan out, step by step; resume it or take it back from anywhere.",
+    "convert": "Replace stored in-tree volumes by native CSI ones, while their pods run.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
     "sandbox": "Run an embedded cluster that kubectl can talk to.",
     "demo": "Show all of it, on a sandbox, in a minute.",

@@ -41,6 +41,18 @@ def gates(
     return dict(gate_settings(values))
 
 
+def selector(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
+    """Read an option's value as a label selector."""
+    if value is None:
+        return None
+    from replant.inventory.selectors import Selector
+
+    try:
+        return Selector.parse(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 server_version = click.option(
     "--server-version", callback=version, metavar="VERSION",
     help="The cluster's version, where a dump does not say it.",

@@ -113,7 +113,7 @@ def undo(ctx: click.Context, /, path: str, done: str, output: str, max_size: int
     from replant.plan.undo import undo_plan
 
     plan = undo_plan(Document.read(path, max_size).plan(), done)
-    ctx.exit(_printed(plan, output))
+    ctx.exit(printed(plan, output))
 
 
 def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
@@ -146,10 +146,10 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     if report.failed:
         report.finish("No plan is made from what could be read only in part.")
         return FAILED
-    return _printed(plan, output)
+    return printed(plan, output)
 
 
-def _printed(plan: Plan, output: str) -> int:
+def printed(plan: Plan, output: str) -> int:
     """Print a plan; the exit code says whether it can be carried out."""
     click.echo(rendered(plan, output), nl=False)
     safe = plan.proof is not None and plan.proof.safe

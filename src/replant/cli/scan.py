@@ -33,17 +33,6 @@ Examples:
 """
 
 
-def _selector(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:  # noqa: ARG001
-    if value is None:
-        return None
-    from replant.inventory.selectors import Selector
-
-    try:
-        return Selector.parse(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
 def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> frozenset[str]:  # noqa: ARG001
     from replant.inventory.checks.catalogue import TITLES
 
@@ -65,7 +54,7 @@ def _ids(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) ->
 @click.option("-n", "--namespace", default="", metavar="NS", help="Only claims and workloads here.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces (the default).")
 @click.option(
-    "-l", "--selector", callback=_selector, metavar="SELECTOR",
+    "-l", "--selector", callback=options.selector, metavar="SELECTOR",
     help="Only volumes and claims with these labels, such as app=db,tier!=test.",
 )  # fmt: skip
 @click.option(

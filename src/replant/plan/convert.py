@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from replant.plan.model import (
     Check,
     Goal,
     Plan,
+    SavedVolume,
     ScaleWorkloads,
     Scaling,
     Step,
@@ -28,10 +29,17 @@ from replant.plan.model import (
     Weight,
 )
 from replant.plan.situation import Situation, situation
+from replant.plan.undo import swapped_back
 from replant.plan.verdicts import Accepted, How, Judge, Verdict
+from replant.swap import twin
+from replant.translate import plugin_of
 
 NO_MORE = 200
 """So many volumes that are refused are named one by one."""
+
+
+Saved = Mapping[str, SavedVolume]
+"""Volumes as they were in the tree, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,26 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     now = situation(inventory, plugins or asked.plugins)
     judge = Judge(now, asked.accepted)
     verdicts = [judge.judge(it) for it in volumes if it.plugin]
+    return _plan(asked, now, _preflight(asked, volumes, verdicts), _steps(verdicts, now))
+
+
+def make_restoration(asked: Asked, saved: Saved, inventory: Inventory) -> Plan:
+    """The plan that puts volumes back as journals have them, of those that were asked for."""
+    unknown = [it for it in asked.names if it not in saved]
+    if unknown:
+        raise Refused(f"No journal has PersistentVolume {', '.join(unknown)} as it was in-tree.")
+    volumes = list(_converted(asked, saved, inventory))
+    if not volumes:
+        raise Refused("Of what was asked for, no volume is native by a conversion.")
+    plugins = tuple(dict.fromkeys(_plugin(saved[it.name]) for it in volumes))
+    now = situation(inventory, plugins)
+    judge = Judge(now, asked.accepted)
+    verdicts = [judge.judge_back(it, saved[it.name].volume) for it in volumes]
+    steps = (_back(it, saved) for it in _steps(verdicts, now))
+    return _plan(asked, now, _preflight(asked, volumes, verdicts), steps)
+
+
+def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Iterable[Step]) -> Plan:
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -60,13 +88,41 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
         plugins=now.plugins,
         platform=asked.platform,
         attach_controller=attach_controller_of(asked.platform),
-        fingerprint=fingerprint(inventory),
+        fingerprint=fingerprint(now.inventory),
         control_plane=now.control_plane,
         groups=now.groups,
-        preflight=tuple(_preflight(asked, volumes, verdicts)),
-        steps=tuple(_in_order(_steps(verdicts, now))),
+        preflight=tuple(preflight),
+        steps=tuple(_in_order(steps)),
     )
     return replace(plan, proof=proved(plan))
+
+
+def changed_verdicts(plan: Plan, now: Situation) -> list[str]:
+    """Why volumes of a plan can no longer be replaced in the way that it says."""
+    judge = Judge(now, Accepted(losses=True, owners=True, scale_down=True))
+    found = []
+    for step in plan.steps:
+        for it in step.volumes if isinstance(step, SwapVolumes) else ():
+            volume = now.inventory.by_name.get(it.name)
+            if volume is None or not volume.plugin:
+                continue  # gone or native: it needs nothing
+            verdict = judge.judge(volume)
+            if verdict.how is How.REFUSED or (verdict.how is How.COLD and not it.free_of):
+                found.append(f"PersistentVolume {it.name}: {verdict.why}")
+    return found
+
+
+def _back(step: Step, saved: Saved) -> Step:
+    if not isinstance(step, SwapVolumes):
+        return step
+    return replace(
+        swapped_back(step),
+        id=step.id.replace("convert", "restore"),
+        title=f"Put {_count(len(step.volumes))} back in the tree",
+        why="They are as the journal has them; nothing is detached where the migration is on.",
+        undo="They are replaced by native ones again.",
+        saved=tuple(saved[it.name] for it in step.volumes),
+    )
 
 
 def _chosen(asked: Asked, inventory: Inventory) -> list[Volume]:
@@ -75,26 +131,48 @@ def _chosen(asked: Asked, inventory: Inventory) -> list[Volume]:
         raise Refused(f"There is no PersistentVolume {', '.join(missing)}.")
     if asked.names:
         return [inventory.by_name[it] for it in dict.fromkeys(asked.names)]
-    return [
-        it
-        for it in inventory.in_tree
-        if (not asked.plugins or it.plugin in asked.plugins)
-        and (not asked.namespace or (it.claim and it.claim[0] == asked.namespace))
-        and (asked.selector is None or _is_selected(it, asked.selector, inventory))
-    ]
+    return [it for it in inventory.in_tree if _is_meant(it, it.plugin or "", asked, inventory)]
 
 
-def _is_selected(volume: Volume, selector: Selector, inventory: Inventory) -> bool:
+def _converted(asked: Asked, saved: Saved, inventory: Inventory) -> Iterator[Volume]:
+    """The native volumes of conversions, of those that were asked for."""
+    for volume in inventory.volumes:
+        before = saved.get(volume.name)
+        if before is None or volume.plugin:
+            continue
+        handle = twin.native(before.volume)["spec"]["csi"]["volumeHandle"]
+        if twin.source(volume.as_object()) == {"driver": volume.driver, "handle": handle} and (
+            _is_meant(volume, _plugin(before), asked, inventory)
+        ):
+            yield volume
+
+
+def _is_meant(volume: Volume, plugin: str, asked: Asked, inventory: Inventory) -> bool:
+    if asked.names:
+        return volume.name in asked.names
+    if asked.plugins and plugin not in asked.plugins:
+        return False
+    if asked.namespace and not (volume.claim and volume.claim[0] == asked.namespace):
+        return False
+    if asked.selector is None:
+        return True
     claim = inventory.claims.get(volume.claim) if volume.claim else None
     labels = claim.metadata.labels if claim else None
-    return selector.matches(volume.labels) or (labels is not None and selector.matches(labels))
+    return asked.selector.matches(volume.labels) or (
+        labels is not None and asked.selector.matches(labels)
+    )
+
+
+def _plugin(saved: SavedVolume) -> str:
+    return plugin_of(saved.volume) or ""
 
 
 def _preflight(
     asked: Asked, volumes: Sequence[Volume], verdicts: Sequence[Verdict]
 ) -> Iterator[Check]:
+    judged = {it.volume.name for it in verdicts}
     for volume in volumes:
-        if not volume.plugin:
+        if volume.name not in judged:
             native = "is native already"
             what = native if volume.driver else "is of no plugin that a driver took over"
             yield _about(volume, Weight.PASSED, f"{what}.")
@@ -112,7 +190,7 @@ def _preflight(
             yield _about(it.volume, Weight.WARNING, said, check="losses")
     able = len(verdicts) - len(refused)
     if able:
-        message = f"{able:,} volume{'s' * (able != 1)} can be replaced by native ones."
+        message = f"{_count(able)} can be replaced."
         yield Check(check="volumes", result=Weight.PASSED, message=message)
 
 
@@ -209,7 +287,7 @@ def _scaling(top: ObjectRef, inventory: Inventory) -> Scaling:
     )
 
 
-def _in_order(steps: Iterator[Step]) -> Iterator[Step]:
+def _in_order(steps: Iterable[Step]) -> Iterator[Step]:
     before: tuple[str, ...] = ()
     for step in steps:
         yield replace(step, after=before)

@@ -101,12 +101,13 @@ def undone(step: Step) -> Step:
         case ScaleWorkloads():
             return replace(renamed, down=not renamed.down)
         case SwapVolumes():
-            return _swapped_back(renamed)
+            return swapped_back(renamed)
         case RestoreVolumes():
             return _swapped_again(renamed)
 
 
-def _swapped_back(step: SwapVolumes) -> RestoreVolumes:
+def swapped_back(step: SwapVolumes) -> RestoreVolumes:
+    """The step that puts back what a step replaces."""
     fields = {name: getattr(step, name) for name in step.__struct_fields__}
     done_when = "Every volume is the in-tree one that it was, and its claim is Bound."
     return RestoreVolumes(**fields | {"done_when": done_when})

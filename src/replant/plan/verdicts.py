@@ -18,7 +18,7 @@ from replant.objects import Object
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name
 from replant.swap import twin
-from replant.translate import pv_to_in_tree
+from replant.translate import plugin_of, pv_to_in_tree
 from replant.translate.losses import Start, losses
 
 _OWNERS = {
@@ -93,19 +93,27 @@ class Judge:
             after = twin.native(pv)
         except TranslationError as error:
             return Verdict(volume, How.REFUSED, str(error))
-        handle = after["spec"]["csi"]["volumeHandle"]
-        plugin = volume.plugin or ""
-        names = (in_tree_name(plugin, pv["spec"]), csi_name(volume.driver, handle))
-        lost = tuple(_lost(plugin, pv, after))
-        if refusal := next(self._refusals(volume, pv, names, lost), None):
+        lost = tuple(_lost(volume.plugin or "", pv, after))
+        return self._judged(volume, pv, after, lost)
+
+    def judge_back(self, volume: Volume, before: Object) -> Verdict:
+        """The verdict on putting back what a native volume came from."""
+        return self._judged(volume, before, volume.as_object(), ())
+
+    def _judged(
+        self, volume: Volume, in_tree: Object, native: Object, lost: tuple[str, ...]
+    ) -> Verdict:
+        handle = native["spec"]["csi"]["volumeHandle"]
+        plugin = plugin_of(in_tree) or ""
+        names = (in_tree_name(plugin, in_tree["spec"]), csi_name(volume.driver, handle))
+        if refusal := next(self._refusals(volume, names, lost), None):
             why, fix = refusal
             return Verdict(volume, How.REFUSED, why, fix, handle, names)
-        notes = lost if self.accepted.losses else ()
         reason = self._cold(volume, plugin, names)
         if not reason:
             used = "its pods go on" if self.inventory.users(volume) else "no pod uses it"
-            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=notes)
-        return self._unused(volume, reason, handle, names, notes)
+            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=lost)
+        return self._unused(volume, reason, handle, names, lost)
 
     @property
     def inventory(self) -> Inventory:
@@ -115,7 +123,7 @@ class Judge:
     # Why not at all
 
     def _refusals(
-        self, volume: Volume, pv: Object, names: tuple[str, ...], lost: tuple[str, ...]
+        self, volume: Volume, names: tuple[str, ...], lost: tuple[str, ...]
     ) -> Iterator[tuple[str, str]]:
         if volume.metadata.deletionTimestamp:
             yield "It is being deleted, and only its finalizers keep it.", ""
@@ -129,7 +137,7 @@ class Judge:
                 "Its claim is gone and its disk is about to be deleted.",
                 ("Set its policy to Retain if the disk is to be kept"),
             )
-        yield from self._claim_refusals(volume, pv)
+        yield from self._claim_refusals(volume)
         if (owner := _owner(volume)) and not self.accepted.owners:
             yield (
                 f"{owner} writes it from a repository and would write it again.",
@@ -142,8 +150,8 @@ class Judge:
             )
         yield from self._driver_refusals(volume, names)
 
-    def _claim_refusals(self, volume: Volume, pv: Object) -> Iterator[tuple[str, str]]:
-        claim = self._claim(volume, pv)
+    def _claim_refusals(self, volume: Volume) -> Iterator[tuple[str, str]]:
+        claim = self._claim(volume)
         if claim is None:
             if volume.phase == "Bound" and self.inventory.knows("PersistentVolumeClaim"):
                 yield "It is Bound to a claim that is not there.", "Look again in a minute"
@@ -213,10 +221,10 @@ class Judge:
 
     # Where it is
 
-    def _claim(self, volume: Volume, pv: Object) -> PersistentVolumeClaim | None:
+    def _claim(self, volume: Volume) -> PersistentVolumeClaim | None:
         """The claim that has it: of the name and the uid that the volume says."""
         found = self.inventory.claims.get(volume.claim) if volume.claim else None
-        uid = (pv["spec"].get("claimRef") or {}).get("uid")
+        uid = (volume.as_object()["spec"].get("claimRef") or {}).get("uid")
         return found if found and (not uid or found.metadata.uid in ("", uid)) else None
 
     def _places(self, volume: Volume, names: tuple[str, ...]) -> set[str]:
