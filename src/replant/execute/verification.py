@@ -29,7 +29,10 @@ CHECKS: dict[str, tuple[Callable[[Comparison], Problems], str]] = {
     "drivers": (objects.drivers, "Every node has the drivers that it redirects to."),
     "marks": (objects.marks, "Every volume is marked as the controllers redirect it."),
     "annotations": (objects.annotated, "Every volume has the annotations of the plan."),
-    "volumes": (objects.volumes, "The spec of every volume is what it was."),
+    "volumes": (
+        objects.volumes,
+        "The spec of every volume is what it was, or what the plan makes of it.",
+    ),
     "claims": (objects.claims, "No claim has lost its volume."),
     "classes": (objects.classes, "Every class is what it was, or what the plan makes of it."),
     "mounts": (workloads.mounts, "No pod waits in vain for a volume that it had before."),

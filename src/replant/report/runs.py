@@ -76,6 +76,8 @@ def _moved(result: Result) -> str:
             ("Evict", "pods moved"),
             ("Annotate", "volumes annotated"),
             ("CreateClass", "classes made again"),
+            ("ScaleWorkload", "workloads scaled"),
+            ("ReplaceVolume", "volumes replaced"),
         )
         if acts.get(name)
     ]

@@ -8,7 +8,7 @@ from replant.execute.census import class_digest
 from replant.execute.verifying.comparison import Comparison, Outcome, Problem, Problems
 from replant.inventory import records
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import AnnotateVolumes, ReplaceClasses, SwapVolumes
+from replant.plan.model import AnnotateVolumes, ReplaceClasses, RestoreVolumes, SwapVolumes
 from replant.routing import VolumeView, migrated_to
 from replant.routing.names import csi_name
 from replant.translate import driver_of
@@ -104,20 +104,22 @@ def volumes(it: Comparison) -> Problems:
     One that is gone was deleted with its claim, or its claim has lost it.
     """
     replaced = {
-        volume.name: csi_name(volume.driver, volume.handle)
+        volume.name: (isinstance(step, SwapVolumes), csi_name(volume.driver, volume.handle))
         for step in it.plan.steps
-        if isinstance(step, SwapVolumes)
+        if isinstance(step, SwapVolumes | RestoreVolumes)
         for volume in step.volumes
     }
     for before in it.before.census.volumes:
         now = it.now.volumes.get(before.name)
         if now and before.name in replaced:
-            if now.disk is None or not now.disk.native or now.disk.csi != replaced[before.name]:
+            native, called = replaced[before.name]
+            if now.disk is None or (now.disk.native, now.disk.csi) != (native, called):
+                wanted = "native" if native else "in-tree"
                 yield Problem(
                     f"PersistentVolume {before.name}",
-                    f"PersistentVolume {before.name} is not the native volume that the plan makes "
-                    "of it: the journal has the one that it was. Ask who wrote it (kubectl get pv "
-                    f"{before.name} -o yaml --show-managed-fields).",
+                    f"PersistentVolume {before.name} is not the {wanted} volume that the plan "
+                    "makes of it: the journal has the one that it was. Ask who wrote it (kubectl "
+                    f"get pv {before.name} -o yaml --show-managed-fields).",
                     Outcome.WRONG,
                 )
         elif now and now.digest != before.digest:
