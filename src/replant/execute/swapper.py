@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack
 
 import msgspec
 
@@ -25,6 +26,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 FEW = 32
 """Up to so many volumes are asked for one by one; more are listed with all others."""
+AWAY_AT_ONCE = 4
+"""So many volumes may be away at a time: the fewer there are, the sooner each is back."""
 _FAILURES = 5
 """So often in a row a move may fail before somebody else decides about the volume."""
 _LOOKS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
@@ -38,6 +41,7 @@ class Swapper:
         self._reader = reader
         self._writer = writer
         self._sleep = sleep
+        self._narrows = asyncio.Semaphore(AWAY_AT_ONCE)
 
     async def look(self, act: LookAtVolumes) -> dict[str, Seen]:
         """The volumes and claims of an act, as they are."""
@@ -49,8 +53,17 @@ class Swapper:
 
     async def replace(self, act: ReplaceVolume) -> moves.Move:
         """Move on until there is nothing left to do, or only others can do it."""
-        swap, volume, claim = act.swap, act.volume, act.claim
-        looks, failures = iter(_LOOKS), 0
+        async with AsyncExitStack() as narrows:
+            return await self._replace(act.swap, act.volume, act.claim, narrows)
+
+    async def _replace(
+        self,
+        swap: moves.Swap,
+        volume: Object | None,
+        claim: Object | None,
+        narrows: AsyncExitStack,
+    ) -> moves.Move:
+        looks, failures, narrow = iter(_LOOKS), 0, False
         while True:
             move = next_move(swap, volume, claim)
             match move:
@@ -63,6 +76,9 @@ class Swapper:
                     await self._sleep(wait)
                     volume, claim = await self._look(swap)
                     continue
+                case moves.Delete() | moves.Create() if not narrow:
+                    await narrows.enter_async_context(self._narrows)
+                    narrow = True
             try:
                 if isinstance(move, moves.Nudge):
                     namespace, name = swap.claim

@@ -146,17 +146,24 @@ def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
     if swap.claim_uid:
         if claim is None or claim["metadata"]["uid"] != swap.claim_uid:
             return _left_alone(swap, volume)
+        # Told too early, the controllers look for the claim's volume where it is not yet, and not
+        # again before their next round. They have seen it once they have said that it is Bound.
+        if not _is_bound(volume):
+            return Await(f"{name_of(volume)} to be Bound again")
         if nudge := _nudge(swap, volume, claim):
             return nudge
-        for it in (volume, claim):
-            if (it.get("status") or {}).get("phase") != "Bound":
-                return Await(f"{name_of(it)} to be Bound again")
+        if not _is_bound(claim):
+            return Await(f"{name_of(claim, 'PersistentVolumeClaim')} to be Bound again")
     if twin.policy(volume) != twin.policy(swap.after):
         wanted = twin.policy(swap.after)
         # The controllers write its status at this moment, and which version it has is no matter.
         uid = volume["metadata"]["uid"]
         return Patch({"metadata": {"uid": uid}, "spec": {"persistentVolumeReclaimPolicy": wanted}})
     return Done()
+
+
+def _is_bound(obj: Object) -> bool:
+    return (obj.get("status") or {}).get("phase") == "Bound"
 
 
 def _left_alone(swap: Swap, volume: Object) -> Done:

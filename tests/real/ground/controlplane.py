@@ -81,14 +81,19 @@ class ControlPlane(Stoppable):
 
     def role_kubeconfig(self, role: str) -> Path:
         """The kubeconfig of a role that we ship: `deploy/rbac/<role>.yaml` is applied for it."""
+        objects = self.apply_role(role)
+        account = next(obj["metadata"] for obj in objects if obj["kind"] == "ServiceAccount")
+        token = self.api.token(account["name"], account["namespace"])
+        return self._write_kubeconfig(account["name"], {"token": token})
+
+    def apply_role(self, role: str) -> list[Object]:
+        """What `deploy/rbac/<role>.yaml` grants is granted from here on."""
         objects = list(yaml.safe_load_all((ROLES / f"{role}.yaml").read_text()))
         for obj in objects:
             meta = obj["metadata"]
             if not self.api.find(obj["kind"], meta["name"], meta.get("namespace", "")):
                 self.api.create(obj)
-        account = next(obj["metadata"] for obj in objects if obj["kind"] == "ServiceAccount")
-        token = self.api.token(account["name"], account["namespace"])
-        return self._write_kubeconfig(account["name"], {"token": token})
+        return objects
 
     def asked_by_roles(self) -> list[Object]:
         """Every request so far by those with a role of ours, as the API server's audit has it."""
@@ -140,6 +145,7 @@ class ControlPlane(Stoppable):
         self, gates: Mapping[str, bool] | None = None, cloud: Cloud | None = None
     ) -> None:
         """Start it, or start it anew with other gates. With a cloud, it has in-tree EBS."""
+        self._started = gates, cloud
         self.stop_part("kube-controller-manager")
         flags = [
             "--use-service-account-credentials=true",
@@ -169,6 +175,10 @@ class ControlPlane(Stoppable):
         )
         # Without it the API server takes no pods.
         wait_for(lambda: self.api.find("ServiceAccount", "default", "default"), "the account")
+
+    def restart_controller_manager(self) -> None:
+        """Start it anew as it was started last."""
+        self.start_controller_manager(*self._started)
 
     def start_scheduler(self, gates: Mapping[str, bool] | None = None) -> None:
         # Asked to end, it takes its time; and it has nothing that it could leave half-done.
