@@ -24,6 +24,7 @@ from replant.execute.timing import Timing
 from replant.gates.versions import Version
 from replant.inventory.build import Builder
 from replant.plan.compose import Choices
+from replant.plan.convert import Asked, make_conversion
 from replant.plan.make import Wanted, make_plan
 from replant.plan.model import Goal, Plan, Step
 from replant.platforms.sandbox import SandboxActuator, timing_of
@@ -110,6 +111,8 @@ class Ground:
         ).collect()
         server = Version.parse(await self.reader.server_version())
         inventory = builder.finish(server=server, unknown={}, namespace="", selector=None)
+        if goal is Goal.CONVERT:
+            return make_conversion(Asked(plugins=plugins, **choices), inventory)
         return make_plan(Wanted(goal, plugins, choices=Choices(**choices)), inventory)
 
     async def gates(self, node: str) -> dict[str, bool]:

@@ -29,6 +29,8 @@ WEATHERS = (
 )
 
 
+CONVERT = Migration("convert", small(), Goal.CONVERT, EBS, first=(Goal.ENABLE,))
+
 SAMPLED = 4
 """Of the migrations that are not disturbed at every write, every so many-th."""
 
@@ -36,6 +38,8 @@ SAMPLED = 4
 def small_migrations() -> Iterator[Migration]:
     """Every goal, and the undo of each, on few nodes: one as a whole, samples of the others."""
     yield ENABLE
+    yield CONVERT
+    yield replace(CONVERT, name="undo of convert", undo=True)
     yield from (replace(it, every=SAMPLED) for it in _others())
 
 

@@ -22,6 +22,7 @@ from replant.sandbox.resources import (
     Resource,
 )
 from replant.sandbox.server import Sandbox
+from replant.swap.twin import SWAPPED
 from replant.translate import pv_to_csi
 
 LONGEST_DETACH = 30.0
@@ -75,6 +76,10 @@ def _forget_what_may_differ(obj: Object, metadata: Object) -> None:
     claim = obj.get("spec", {}).get("claimRef", {})
     for it in ("uid", "resourceVersion"):
         claim.pop(it, None)
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {k: v for k, v in annotations.items() if k != SWAPPED} | (
+            {SWAPPED: "some volume"} if SWAPPED in annotations else {}
+        )
     kept = [it for it in metadata.get("finalizers", ()) if not it.startswith("external-attacher/")]
     metadata["finalizers"] = kept
 
@@ -119,6 +124,8 @@ class Watchman:
         self._alone_since: dict[tuple[str, str], datetime] = {}
         self._last_used: dict[str, datetime] = {}
         """By node: when a disk was last seen there."""
+        self._known: dict[tuple[str, str], str] = {}
+        """By claim, its disk."""
         self.bad: set[str] = set()
 
     def look(self) -> None:
@@ -172,16 +179,15 @@ class Watchman:
         }
 
     def _disks(self) -> dict[tuple[str, str], str]:
-        """The disks that are attached at all, by claim."""
-        found = {}
+        """The disks that are attached at all, by claim; a volume may be away for a moment."""
         for entry in self._sandbox.store.entries(PERSISTENT_VOLUMES):
             known = _DISKS.get((entry.name, entry.uid))
             if known is None:
                 known = _DISKS[entry.name, entry.uid] = _disk(entry.value())
             claim, disk = known
             if disk:
-                found[claim] = disk
-        return found
+                self._known[claim] = disk
+        return self._known
 
 
 _DISKS: dict[tuple[str, str], tuple[tuple[str, str], str]] = {}
@@ -191,7 +197,8 @@ _DISKS: dict[tuple[str, str], tuple[tuple[str, str], str]] = {}
 def _disk(volume: Object) -> tuple[tuple[str, str], str]:
     claim = volume["spec"].get("claimRef") or {}
     view = VolumeView.of(volume)
-    handle = pv_to_csi(volume)["spec"]["csi"]["volumeHandle"] if view.attachable else ""
+    native = volume if view.native else pv_to_csi(volume)
+    handle = native["spec"]["csi"]["volumeHandle"] if view.attachable else ""
     return (claim.get("namespace", ""), claim.get("name", "")), handle
 
 
