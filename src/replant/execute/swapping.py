@@ -23,6 +23,8 @@ AT_ONCE = 16
 AGAIN = 5.0
 """So many seconds later a volume is looked at again that others have to do something about."""
 
+_OVER = ("Succeeded", "Failed")
+
 Attachments = Mapping[str, frozenset[tuple[str, str]]]
 """By volume, its VolumeAttachments: what each is called, and its uid."""
 
@@ -127,6 +129,8 @@ class Swapping:
         self._later: dict[str, _Later] = {}
         self._looked = False
         self._seen: dict[str, Seen] = {}
+        self._free_since: dict[str, float] = {}
+        """Since when a volume that must be free is seen to be so."""
         self._notes: list[str] = []
         self._attached: Attachments | None = None
         self._failed = ""
@@ -144,9 +148,8 @@ class Swapping:
         waits: list[Wait] = []
         while self._queue and len(self._under_way) < self._at_once and not self._failed:
             volume = self._queue.popleft()
-            if held := _held(volume, world):
-                what = f"PersistentVolume {volume.name} to be detached from {held}"
-                self._later[volume.name] = _Later(now + AGAIN, what)
+            if volume.free_of and (why := self._not_free(volume, world, now)):
+                self._later[volume.name] = _Later(now + 1.0, why)
             elif act := self._next(volume):
                 self._under_way[volume.name] = act
         for name, later in self._later.items():
@@ -164,6 +167,15 @@ class Swapping:
             progress=Progress(total - left, total, "volumes"),
             notes=notes,
         )
+
+    def _not_free(self, volume: VolumeSwap, world: World, now: float) -> str:
+        """What a volume that must be free has to wait for, if anything."""
+        if held := _held(volume, world):
+            self._free_since.pop(volume.name, None)
+            return f"PersistentVolume {volume.name} to be let go by {held}"
+        since = self._free_since.setdefault(volume.name, now)
+        left = since + self._step.settle_seconds - now
+        return f"the detach of PersistentVolume {volume.name} to have ended" if left > 0 else ""
 
     def _look(self, volumes: tuple[VolumeSwap, ...]) -> LookAtVolumes:
         return LookAtVolumes(why="to see the volumes of the step", volumes=volumes)
@@ -270,8 +282,11 @@ def _bare(obj: Object | None) -> Object | None:
 
 
 def _held(volume: VolumeSwap, world: World) -> str:
-    """Where a volume that must be free is still attached, or in use."""
-    for node in world.nodes() if volume.free_of else ():
+    """Who still has a volume that must be free: a pod, or a node."""
+    for pod in world.pods():
+        if volume.claim in pod.claims and pod.status.phase not in _OVER:
+            return f"pod {pod.name}"
+    for node in world.nodes():
         if node.volumes & set(volume.free_of):
             return node.metadata.name
         if any(

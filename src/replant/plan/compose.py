@@ -30,7 +30,7 @@ from replant.plan.secrets import missing_secrets
 from replant.plan.situation import SCHEDULER, Situation, changed
 from replant.routing import Process
 
-_SETTLE_SECONDS = 10
+SETTLE_SECONDS = 10
 
 _WHY = {
     CONTROLLER: "It provisions, attaches, detaches, expands and deletes.",
@@ -233,7 +233,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         method=choices.method,
         drain=drain,
         max_unavailable=choices.max_unavailable,
-        settle_seconds=_SETTLE_SECONDS if drain else 0,
+        settle_seconds=SETTLE_SECONDS if drain else 0,
         each_node=each_node(choices.method, drain=drain),
     )
 
@@ -248,7 +248,7 @@ def each_node(method: NodeMethod, *, drain: bool) -> tuple[str, ...]:
     listed = "wait for the annotation and the drivers in its CSINode"
     if not drain:
         return switch, listed
-    settle = f"and {_SETTLE_SECONDS} seconds more"
+    settle = f"and {SETTLE_SECONDS} seconds more"
     empty = "wait until no volume of the plugins is attached or in use there"
     return "cordon", "drain", f"{empty}, {settle}", switch, f"{listed}, {settle}", "uncordon"
 

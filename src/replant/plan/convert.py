@@ -12,6 +12,7 @@ from replant.inventory.findings import ObjectRef
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.selectors import Selector
+from replant.plan.compose import SETTLE_SECONDS
 from replant.plan.courses import proved
 from replant.plan.make import attach_controller_of
 from replant.plan.model import (
@@ -241,6 +242,7 @@ def _one_by_one(number: int, group: list[Verdict], now: Situation) -> Iterator[S
         done_when="Every volume is native, its claim is Bound, and it has its reclaim policy.",
         undo="The volumes of the journal are put back, in the same way.",
         volumes=tuple(_swap(it) for it in group),
+        settle_seconds=SETTLE_SECONDS,
     )
     if scalings:
         yield ScaleWorkloads(

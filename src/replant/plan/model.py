@@ -209,12 +209,17 @@ class SwapVolumes(_Step, frozen=True, kw_only=True, tag="SwapVolumes"):
     """Replaces stored in-tree volumes by native ones, under their names."""
 
     volumes: tuple[VolumeSwap, ...]
+    settle_seconds: Annotated[int, Meta(ge=0)] = 0
+    """How long those that must be free have to be so: the cloud ends a detach after the node's
+    status says so."""
 
 
 class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
     """Replaces native volumes by the in-tree ones that they came from."""
 
     volumes: tuple[VolumeSwap, ...]
+    settle_seconds: Annotated[int, Meta(ge=0)] = 0
+    """As of the step that it takes back."""
     saved: tuple[SavedVolume, ...] = ()
     """What the journals of earlier runs have of them; the run's own journal has the rest."""
 

@@ -1,0 +1,302 @@
+"""Which volumes can be replaced while in use, which only unused, and which not: with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replant.errors import Refused
+from replant.inventory.model import Inventory
+from replant.inventory.selectors import Selector
+from replant.plan.convert import Asked, changed_verdicts, make_conversion, make_restoration
+from replant.plan.model import Plan, SavedVolume, ScaleWorkloads, SwapVolumes, Weight
+from replant.plan.situation import situation
+from replant.plan.undo import undo_plan
+from replant.plan.verdicts import Accepted, How, Judge, Verdict
+from replant.swap import twin
+from replant.translate import plugins
+from tests.inventory.clusters import (
+    AWS,
+    EBS,
+    Object,
+    attachment,
+    csi_node,
+    driver,
+    inventory_of,
+    node,
+    obj,
+    pod,
+    pv,
+    pvc,
+)
+from tests.plan.clusters import SOURCES
+
+ON, OFF = "n1", "n2"
+"""A node that redirects, and one that does not."""
+IN_TREE, CSI = f"{AWS}/vol-1", f"kubernetes.io/csi/{EBS}^vol-1"
+REF = {"namespace": "shop", "name": "data", "uid": "1"}
+DOWN = Accepted(scale_down=True)
+OWNED = {"kind": "StatefulSet", "name": "web", "controller": True}
+
+
+def bound(*, metadata: Object | None = None, phase: str = "Bound", **spec: Any) -> Object:
+    """A volume that a claim has."""
+    made = pv("db", metadata={"uid": "old", **(metadata or {})}, claimRef=REF, **spec)
+    return {**made, "status": {"phase": phase}}
+
+
+def claim(uid: str = "1", asks: str = "1Gi", has: str = "1Gi", **status: Any) -> Object:
+    spec = {"volumeName": "db", "resources": {"requests": {"storage": asks}}}
+    status = {"phase": "Bound", "capacity": {"storage": has}, **status}
+    labels = {"tier": "data"}
+    return pvc("data", metadata={"uid": uid, "labels": labels}, spec=spec, status=status)
+
+
+def user(name: str = "web-0", on: str = ON, owner: Object | None = OWNED) -> Object:
+    metadata = {"ownerReferences": [owner]} if owner else {}
+    return pod(name, claim="data", nodeName=on, metadata=metadata)
+
+
+def workload(kind: str = "StatefulSet", replicas: int = 2) -> Object:
+    return obj(kind, "web", "shop", spec={"replicas": replicas, "template": {"spec": {}}})
+
+
+def cluster(*objects: Object, server: str = "1.24.17", held: Object | None = None) -> Inventory:
+    """Two nodes with the driver, of which one redirects; the controllers do."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+    names = [it["metadata"]["name"] for it in objects if it["kind"] == "Node"]
+    nodes = [
+        node(name, status={**ready, **(held or {}).get(name, {})})
+        for name in (ON, OFF)
+        if name not in names
+    ]
+    csi_nodes = [csi_node(ON, EBS, migrated=AWS), csi_node(OFF, EBS)]
+    flags = {"--feature-gates=CSIMigrationAWS=true"}
+    manager = pod("kube-controller-manager-a", "kube-system", nodeName="a", containers=[
+        {"name": "c", "command": ["kube-controller-manager", *flags]}],
+        metadata={"labels": {"component": "kube-controller-manager", "tier": "control-plane"}},
+    )  # fmt: skip
+    drivers = [] if any(it["kind"] == "CSIDriver" for it in objects) else [driver()]
+    return inventory_of([*objects, *nodes, *csi_nodes, *drivers, manager], server=server)
+
+
+def judged(inventory: Inventory, accepted: Accepted | None = None) -> Verdict:
+    now = situation(inventory, (AWS,))
+    return Judge(now, accepted or Accepted()).judge(inventory.by_name["db"])
+
+
+def attached(name: str, on: str) -> Object:
+    return {on: {"volumesAttached": [{"name": name, "devicePath": ""}]}}
+
+
+HOT: dict[str, Inventory] = {
+    "nothing uses it": cluster(bound(), claim()),
+    "no claim has it": cluster({**pv("db"), "status": {"phase": "Available"}}),
+    "its claim is gone and it is kept": cluster(
+        bound(phase="Released", persistentVolumeReclaimPolicy="Retain")
+    ),
+    "another claim has the name of its own": cluster(
+        bound(phase="Released", persistentVolumeReclaimPolicy="Retain"), claim(uid="2")
+    ),
+    "a pod runs where it is redirected": cluster(
+        bound(), claim(), user(), attachment(), held=attached(CSI, ON)
+    ),
+    "several pods": cluster(bound(), claim(), user(), user("web-1"), attachment()),
+    "its node is gone": cluster(bound(), claim(), attachment(node="gone")),
+    "read only": cluster(bound(accessModes=["ReadOnlyMany"]), claim(), user()),
+    "a block device": cluster(bound(volumeMode="Block"), claim(), user()),
+}
+
+
+@pytest.mark.parametrize("story", HOT)
+def test_replaced_while_in_use(story: str) -> None:
+    verdict = judged(HOT[story])
+    assert (verdict.how, verdict.handle) == (How.HOT, "vol-1"), verdict.why
+
+
+COLD: dict[str, tuple[Inventory, str]] = {
+    "by its in-tree name": (
+        cluster(bound(), claim(), user(), workload(), held=attached(IN_TREE, ON)),
+        "attached to n1 by the in-tree plugin",
+    ),
+    "in use by its in-tree name": (
+        cluster(bound(), claim(), user(), workload(), held={ON: {"volumesInUse": [IN_TREE]}}),
+        "attached to n1 by the in-tree plugin",
+    ),
+    "where nothing is redirected": (
+        cluster(bound(), claim(), user(on=OFF), workload()),
+        "n2 does not redirect",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", COLD)
+def test_replaced_only_unused(story: str) -> None:
+    inventory, why = COLD[story]
+    refused = judged(inventory)
+    assert refused.how is How.REFUSED
+    assert why in refused.why
+    assert "StatefulSet shop/web must be scaled down" in refused.why
+    allowed = judged(inventory, DOWN)
+    assert (allowed.how, allowed.names) == (How.COLD, (IN_TREE, CSI))
+    assert [str(it) for it in allowed.workloads] == ["StatefulSet shop/web"]
+
+
+NEVER: dict[str, tuple[Inventory, str]] = {
+    "being deleted": (cluster(bound(metadata={"deletionTimestamp": "now"}), claim()), "deleted"),
+    "its disk is being deleted": (
+        cluster(bound(phase="Released", persistentVolumeReclaimPolicy="Delete")), "about to be",
+    ),
+    "its disk could not be deleted": (cluster(bound(phase="Failed")), "phase is Failed"),
+    "its claim is Lost": (cluster(bound(), claim(phase="Lost")), "Lost"),
+    "its claim is not there": (cluster(bound()), "a claim that is not there"),
+    "expanding": (cluster(bound(), claim(asks="2Gi")), "expanded"),
+    "its file system is expanding": (
+        cluster(bound(), claim(conditions=[{"type": "FileSystemResizePending",
+                                            "status": "True"}])),
+        "expanded",
+    ),
+    "Argo CD writes it": (
+        cluster(bound(metadata={"annotations": {"argocd.argoproj.io/tracking-id": "x"}}), claim()),
+        "Argo CD writes it",
+    ),
+    "Flux writes it": (
+        cluster(bound(metadata={"labels": {"kustomize.toolkit.fluxcd.io/name": "x"}}), claim()),
+        "Flux writes it",
+    ),
+    "no driver": (cluster(bound(), claim(), driver("other.csi")), "not installed"),
+    "no driver where its pod is": (
+        cluster(bound(), claim(), user(on="n3"), node("n3"), csi_node("n3", migrated=AWS)),
+        "not registered on n3",
+    ),
+    "it cannot be translated": (
+        cluster(bound(awsElasticBlockStore={"volumeID": ""}), claim()), "volumeID",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", NEVER)
+def test_refused_with_the_reason(story: str) -> None:
+    inventory, why = NEVER[story]
+    verdict = judged(inventory)
+    assert verdict.how is How.REFUSED
+    assert why in verdict.why
+
+
+UNSCALABLE: dict[str, tuple[Inventory, str]] = {
+    "a naked pod": (cluster(bound(), claim(), user(on=OFF, owner=None)), "Pod shop/web-0"),
+    "a DaemonSet": (
+        cluster(bound(), claim(), user(on=OFF, owner={**OWNED, "kind": "DaemonSet"})),
+        "DaemonSet shop/web",
+    ),
+    "a node that does not answer": (
+        cluster(bound(), claim(), user(on="n3"), workload(), node("n3"), csi_node("n3", EBS)),
+        "n3 does not answer",
+    ),
+}
+
+
+@pytest.mark.parametrize("story", UNSCALABLE)
+def test_what_nobody_can_scale_down_is_refused_even_then(story: str) -> None:
+    inventory, why = UNSCALABLE[story]
+    verdict = judged(inventory, DOWN)
+    assert verdict.how is How.REFUSED
+    assert why in verdict.why
+
+
+def test_whoever_owns_it_can_be_overruled() -> None:
+    inventory, _why = NEVER["Argo CD writes it"]
+    assert judged(inventory, Accepted(owners=True)).how is How.HOT
+
+
+@pytest.mark.parametrize("plugin", plugins())
+def test_what_is_lost_is_named_and_must_be_accepted(plugin: str) -> None:
+    """Only what is really there counts: most volumes lose nothing."""
+    disk = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/disk"
+    extra: dict[str, Object] = {
+        "rbd": {"keyring": "/etc/ceph/key"},
+        "cinder": {"secretRef": {"name": "s"}},
+        "azure-disk": {"diskURI": disk},
+    }
+    short = plugin.removeprefix("kubernetes.io/")
+    ((field, source),) = SOURCES[plugin].items()
+    found = cluster(pv("db", **{field: {**source, **extra.get(short, {})}}), driver("x"))
+    now = situation(found, (plugin,))
+    volume = found.by_name["db"]
+    verdict = Judge(now, Accepted()).judge(volume)
+    loses = short in ("rbd", "cinder", "vsphere-volume")
+    assert ("does not say all" in verdict.why) == loses, verdict.why
+
+
+def planned(inventory: Inventory, *names: str, **more: Any) -> Plan:
+    return make_conversion(Asked(names=names, **more), inventory)
+
+
+def test_a_volume_that_is_named_and_refused_is_a_blocker_and_else_it_is_passed_over() -> None:
+    inventory, _why = NEVER["expanding"]
+    assert [it.object for it in planned(inventory, "db").blockers] == ["db"]
+    all_of_them = planned(inventory)
+    assert not all_of_them.blockers
+    assert not all_of_them.steps
+    assert Weight.WARNING in {it.result for it in all_of_them.preflight}
+
+
+def test_a_volume_that_is_not_there_is_refused() -> None:
+    with pytest.raises(Refused, match="no PersistentVolume nope"):
+        planned(HOT["nothing uses it"], "nope")
+
+
+def test_only_what_is_asked_for_is_chosen() -> None:
+    inventory = HOT["nothing uses it"]
+    for asked, chosen in (
+        ({}, True),
+        ({"namespace": "shop"}, True),
+        ({"namespace": "other"}, False),
+        ({"selector": Selector.parse("tier=data")}, True),
+        ({"selector": Selector.parse("tier=web")}, False),
+        ({"plugins": (AWS,)}, True),
+        ({"plugins": ("kubernetes.io/rbd",)}, False),
+    ):
+        assert bool(planned(inventory, **{"plugins": (AWS,), **asked}).steps) == chosen, asked
+
+
+def test_what_must_be_unused_is_scaled_down_replaced_and_scaled_up_in_the_same_order() -> None:
+    inventory, _why = COLD["where nothing is redirected"]
+    plan = planned(inventory, accepted=DOWN)
+    down, swap, up = plan.steps
+    assert isinstance(down, ScaleWorkloads)
+    assert isinstance(swap, SwapVolumes)
+    assert isinstance(up, ScaleWorkloads)
+    assert (down.down, up.down) == (True, False)
+    assert down.workloads == up.workloads
+    assert [it.replicas for it in down.workloads] == [2]
+    assert swap.volumes[0].free_of == (IN_TREE, CSI)
+    back = undo_plan(plan, up.id)
+    assert [it.down for it in back.steps if isinstance(it, ScaleWorkloads)] == [True, False]
+
+
+def test_a_plan_is_refused_when_its_volumes_are_no_longer_what_they_were() -> None:
+    plan = planned(HOT["nothing uses it"])
+    changed = cluster(bound(), claim(), user(on=OFF), workload())
+    (why,) = changed_verdicts(plan, situation(changed, (AWS,)))
+    assert "n2 does not redirect" in why
+    assert changed_verdicts(plan, situation(HOT["several pods"], (AWS,))) == []
+
+
+def test_what_journals_have_is_put_back_and_nothing_else() -> None:
+    before = {**bound(), "metadata": {"name": "db", "uid": "old"}}
+    native = {**twin.native(before), "status": {"phase": "Bound"}}
+    native["metadata"]["uid"] = "new"
+    saved = {"db": SavedVolume(volume=before)}
+    inventory = cluster(native, claim(), user())
+    (step,) = make_restoration(Asked(), saved, inventory).steps
+    assert step.id == "restore-volumes"
+    with pytest.raises(Refused, match="No journal has PersistentVolume other"):
+        make_restoration(Asked(names=("other",)), saved, inventory)
+    with pytest.raises(Refused, match="no volume is native by a conversion"):
+        make_restoration(Asked(namespace="other"), saved, inventory)
+    another = {**native, "spec": {**native["spec"]}}
+    another["spec"]["csi"] = {**native["spec"]["csi"], "volumeHandle": "vol-9"}
+    with pytest.raises(Refused, match="no volume is native by a conversion"):
+        make_restoration(Asked(), saved, cluster(another, claim()))
