@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from replant.errors import Refused
+from replant.gates.plugins import LIVES
 from replant.inventory.findings import ObjectRef
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory, Volume
@@ -59,7 +60,8 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     """The plan for this cluster; Refused where what is asked for is not there."""
     volumes = _chosen(asked, inventory)
     plugins = tuple(dict.fromkeys(it.plugin for it in volumes if it.plugin))
-    now = situation(inventory, plugins or asked.plugins)
+    # Where nothing is left in the tree, there is a plan all the same: one without steps.
+    now = situation(inventory, plugins or asked.plugins or tuple(LIVES))
     judge = Judge(now, asked.accepted)
     verdicts = [judge.judge(it) for it in volumes if it.plugin]
     return _plan(asked, now, _preflight(asked, volumes, verdicts), _steps(verdicts, now))

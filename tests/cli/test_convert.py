@@ -1,0 +1,116 @@
+"""``replant convert`` as a shell runs it: what is shown, what is done, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
+from tests.cli.shell import replant
+from tests.execute.living import small
+from tests.sandbox.test_scenarios import read
+
+DO = ("--dry-run=false", "--yes")
+USAGE = 1
+GIVEN = {"gates": {"CSIMigrationAWS": True}}
+
+
+@pytest.fixture(scope="module")
+def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A cluster that redirects everywhere already."""
+    folder = tmp_path_factory.mktemp("cluster")
+    made = small(2)
+    made["controlPlane"] |= GIVEN
+    made["pools"][0] |= GIVEN
+    scenario = read(yaml.safe_dump(made), folder).scenario()
+    with closing(open_port(0)) as listening, serving(Sandbox.of(scenario, speed=20), listening):
+        write_kubeconfig(folder / "config", listening.getsockname()[1])
+        yield str(folder / "config")
+
+
+def convert(kubeconfig: str, *arguments: str) -> tuple[int, str, str]:
+    return replant("convert", *arguments, "--kubeconfig", kubeconfig)
+
+
+def plan_of(kubeconfig: str, *arguments: str) -> Any:
+    code, out, said = convert(kubeconfig, *arguments, "-o", "json")
+    assert code == 0, said
+    return json.loads(out)
+
+
+def volumes(kubeconfig: str) -> list[str]:
+    plan = plan_of(kubeconfig)
+    return [it["name"] for step in plan["steps"] for it in step["volumes"]]
+
+
+def test_nothing_is_done_unless_it_is_said(kubeconfig: str) -> None:
+    code, out, said = convert(kubeconfig)
+    assert code == 0, said
+    assert "Replace 5 volumes by native CSI ones" in out
+    assert "Proof: safe" in out
+    assert len(volumes(kubeconfig)) == 5
+
+
+def test_one_goes_there_and_back_and_the_others_stay(kubeconfig: str) -> None:
+    first, *others = volumes(kubeconfig)
+    code, out, said = convert(kubeconfig, first, *DO)
+    assert code == 0, said
+    assert "1 volumes replaced" in out
+    assert volumes(kubeconfig) == others
+    code, out, _said = convert(kubeconfig, first)
+    assert "is native already" in out
+    code, out, said = convert(kubeconfig, "--undo", *DO)
+    assert code == 0, said
+    assert sorted(volumes(kubeconfig)) == sorted([first, *others])
+    code, _out, said = convert(kubeconfig, "--undo", *DO)
+    assert code == 1
+    assert "no volume is native by a conversion" in said
+
+
+def test_a_plan_in_a_file_is_proved_and_carried_out(kubeconfig: str, tmp_path: Path) -> None:
+    _code, out, _said = convert(kubeconfig, "-o", "yaml")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(out)
+    assert replant("verify", str(plan))[0] == 0
+    code, _out, said = replant("apply", str(plan), "--yes", "--kubeconfig", kubeconfig)
+    assert code == 0, said
+    assert volumes(kubeconfig) == []
+    # It was made for a cluster that is another one by now.
+    code, _out, said = replant("apply", str(plan), "--yes", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "Make the plan anew" in said
+    assert convert(kubeconfig, "--undo", *DO)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("nope",), 1, "There is no PersistentVolume nope."),
+        (("--undo", "nope", *DO), 1, "No journal has PersistentVolume nope"),
+        (("-f", "x.yaml", "--dry-run=false"), USAGE, "files cannot be changed"),
+        (("-f", "x.yaml", "--undo"), USAGE, "leave -f out"),
+        (("--parallel", "0"), USAGE, "--parallel"),
+        (("--dry-run=perhaps",), USAGE, "--dry-run"),
+        (("-l", "=",), USAGE, "selector"),
+        (("--plugin", "nfs"), USAGE, "no driver takes over from 'nfs'"),
+        (("--dry-run=false",), 1, "say --yes"),
+    ],
+)  # fmt: skip
+def test_bad_input(kubeconfig: str, arguments: tuple[str, ...], code: int, said: str) -> None:
+    ended, _out, told = convert(kubeconfig, *arguments)
+    assert (ended, said in told) == (code, True), told
+
+
+def test_a_dump_is_enough_to_see_what_can_be_native(kubeconfig: str, tmp_path: Path) -> None:
+    assert kubeconfig
+    dump = Path(__file__).parents[2] / "examples" / "cluster.yaml"
+    code, out, said = replant("convert", "-f", str(dump), "--server-version", "1.24.17")
+    assert code == 0, said
+    assert "stays as it is" in out
+    assert tmp_path
