@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 PACE   ?= fast
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults-small test-faults test-real real-binaries check format bench lock clean
+.PHONY: help demo test test-faults-small test-faults test-real real-binaries check format bench bench-real lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.plan
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.apply
+
+bench-real: $(READY) real-binaries ## Measure conversions on real controllers, beside what others do
+	$(BIN)/python -m benchmarks.convert
 
 lock: $(READY) ## Pin the newest versions of all dependencies
 	$(BIN)/python -m pip install --quiet uv

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from replant.swap import twin
 from replant.translate import driver_of, plugins
 from tests.real.ground import programs
 from tests.real.ground.api import Api, Object
@@ -72,6 +73,11 @@ def in_tree(number: int, policy: str = "Delete") -> Object:
             **SOURCES[plugin](number),
         },
     }
+
+
+def twin_of(volume: Object) -> Object:
+    """The native volume that takes its place."""
+    return twin.native(volume)
 
 
 @dataclass
@@ -180,8 +186,7 @@ def ground(version: str, folder: Path, cloud: Cloud, count: int) -> Iterator[Gro
         given = gates if old else {}
         plane.start_controller_manager(given)
         plane.role_kubeconfig("apply")
-        for name in ("convert",):
-            plane.apply_role(name)
+        plane.apply_role("convert")
         drivers = [driver_of(it) for it in plugins()]
         for driver in drivers:
             plane.api.create(

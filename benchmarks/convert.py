@@ -1,0 +1,148 @@
+"""Volumes replaced on real controllers, and what other tools do for the same end, in one run.
+
+It needs the proving ground (`make real-binaries`). Counted is the step itself, by the journal: not
+reading the cluster before it, nor verifying it afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from tests.real import converting
+from tests.real.converting import Ground, watched_claims
+from tests.real.ground import programs, run
+from tests.real.ground.api import Api, Object
+from tests.real.ground.cloud import Cloud
+from tests.real.ground.processes import wait_for
+from tests.real.ground.volumes import claim_object
+
+from replant.execute.journal.configmaps import PART
+
+VOLUMES = 500
+AT_ONCE = 16
+RATE, WRITES, UNBOUND = 40, 6, 0.250
+"""What is wanted: volumes a second at least, writes a volume and seconds at most."""
+_WRITTEN = ("persistentvolumes", "persistentvolumeclaims")
+_CHANGES = ("create", "patch", "delete", "update")
+
+
+def main() -> None:
+    """Print a line for each way, on each version."""
+
+    def say(line: str) -> None:
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    with run.folder(say) as folder, Cloud(folder) as cloud:
+        for version in (programs.OLD, programs.newest()):
+            with converting.ground(version, folder / version, cloud, VOLUMES) as ground:
+                for what, seconds, unbound, writes in ways(ground):
+                    say(
+                        f"{version} {what}: {VOLUMES / seconds:.0f} volumes/s (wanted {RATE}), "
+                        f"{writes / VOLUMES:.2f} writes each (wanted at most {WRITES}); claims not "
+                        f"Bound for {unbound.worst(0.5) * 1000:.0f} ms in the middle and "
+                        f"{unbound.worst(0.99) * 1000:.0f} ms at the 99th percentile "
+                        f"(wanted {UNBOUND * 1000:.0f})"
+                    )
+
+
+def ways(ground: Ground) -> Iterator[tuple[str, float, converting.Unbound, int]]:
+    """There and back, and the way of others, each with its seconds, claims and writes."""
+    for what, options in (("convert", ()), ("convert --undo", ("--undo",))):
+        before = writes(ground)
+        with watched_claims(ground.api) as unbound:
+            ground.convert("--parallel", str(AT_ONCE), *options)
+        yield what, step_seconds(ground), unbound, writes(ground) - before
+    with counted(ground.api) as count, watched_claims(ground.api) as unbound:
+        began = time.monotonic()
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda it: deleted_and_made(ground.api, it), ground.volumes().values()))
+        seconds = time.monotonic() - began
+    yield "claims and volumes deleted and made again", seconds, unbound, count[0]
+
+
+def deleted_and_made(api: Api, volume: Object) -> None:
+    """What a peer does for each claim: both go, and both come."""
+    name = volume["metadata"]["name"]
+    native = converting.twin_of(volume)
+    native["spec"]["claimRef"] = {"name": name, "namespace": "default"}
+    retain = {"spec": {"persistentVolumeReclaimPolicy": "Retain"}}
+    api.patch("PersistentVolume", name, retain)
+    api.delete("PersistentVolumeClaim", name, "default")
+    wait_for(lambda: not api.find("PersistentVolumeClaim", name, "default"), name, 60)
+    api.delete("PersistentVolume", name)
+    wait_for(lambda: not api.find("PersistentVolume", name), name, 60)
+    api.create(claim_object(name, volumeName=name, storageClassName=""))
+    api.create(native)
+    wait_for(
+        lambda: api.get("PersistentVolumeClaim", name, "default")["status"].get("phase") == "Bound",
+        name,
+        60,
+    )
+
+
+@contextmanager
+def counted(api: Api) -> Iterator[list[int]]:
+    """Count the writes of whoever uses an Api."""
+    count, names = [0], ("create", "patch", "delete")
+    before = {name: getattr(api, name) for name in names}
+
+    def counting(name: str) -> Any:
+        def asked(*arguments: Any, **more: Any) -> Any:
+            count[0] += 1
+            return before[name](*arguments, **more)
+
+        return asked
+
+    for name in names:
+        setattr(api, name, counting(name))
+    try:
+        yield count
+    finally:
+        for name in names:
+            delattr(api, name)
+
+
+def writes(ground: Ground) -> int:
+    """How often Replant has written to a volume or a claim so far, by the API server's audit."""
+    return sum(
+        it["objectRef"]["resource"] in _WRITTEN
+        and it["verb"] in _CHANGES
+        and it["responseStatus"]["code"] < 400
+        for it in ground.plane.asked_by_roles()
+        if "objectRef" in it
+    )
+
+
+def step_seconds(ground: Ground) -> float:
+    """How long the last run's step took, by its journal."""
+    logs = [
+        it
+        for it in ground.api.list("ConfigMap", "replant-system")
+        if it["metadata"]["labels"].get(PART) == "log"
+    ]
+    entries = [
+        entry
+        for log in logs
+        for batch in log["data"].values()
+        for entry in msgspec.json.decode(batch)
+        if entry["mark"] in ("step", "step-done")
+    ]
+    began, ended = (datetime.fromisoformat(it["at"]) for it in sorted(entries, key=_at)[-2:])
+    return (ended - began).total_seconds()
+
+
+def _at(entry: Any) -> str:
+    at: str = entry["at"]
+    return at
+
+
+if __name__ == "__main__":
+    main()
