@@ -33,7 +33,7 @@ from replant.sandbox.controllers.resizer import Resizer
 from replant.sandbox.controllers.scheduler import Scheduler
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.controllers.workloads import Workloads
-from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Registry, Resource
+from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Registry
 from replant.sandbox.shelves import ADDED, Event
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
@@ -112,11 +112,13 @@ class Cluster:
             self.provisioner,
             self.resizer,
         ]
-        self._listeners: dict[Resource, list[Callable[[Event], None]]] = {}
         self._listeners_to_all = [it.heard for it in self._controllers if it.hears_all]
-        for controller in self._controllers:
-            for resource in controller.hears:
-                self._listeners.setdefault(resource, []).append(controller.heard)
+        heard = {resource for controller in self._controllers for resource in controller.hears}
+        self._listeners = {
+            resource: [it.heard for it in self._controllers if resource in it.hears]
+            + self._listeners_to_all
+            for resource in heard
+        }
         self._catch_up(registry)
         store.subscribe(self._heard)
         self.control_plane.start()
@@ -129,9 +131,7 @@ class Cluster:
                 self._heard(Event(ADDED, entry, None))
 
     def _heard(self, event: Event) -> None:
-        for listener in self._listeners.get(event.entry.resource, ()):
-            listener(event)
-        for listener in self._listeners_to_all:
+        for listener in self._listeners.get(event.entry.resource, self._listeners_to_all):
             listener(event)
 
     # Time

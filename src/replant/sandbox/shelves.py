@@ -5,14 +5,13 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from replant.objects import Object
-from replant.sandbox import validation
 from replant.sandbox.refusals import EXPIRED_LIST, expired
-from replant.sandbox.resources import Resource
+from replant.sandbox.resources import Path, Resource
 
 ADDED, MODIFIED_EVENT, DELETED = "ADDED", "MODIFIED", "DELETED"
 SNAPSHOTS = 32
@@ -22,7 +21,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
-class Entry(NamedTuple):
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One object: its text, and what is asked about it without reading that."""
 
     resource: Resource
@@ -45,7 +44,7 @@ class Entry(NamedTuple):
         return built
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One change. A deleted object is as it was last, with the version of its deletion."""
 
     type: str
@@ -168,13 +167,16 @@ def entry_of(resource: Resource, obj: Object, version: int) -> Entry:
         metadata["uid"],
         version,
         metadata.get("labels") or {},
-        {name: _as_field(validation.at(obj, path)) for name, path in resource.fields.items()},
+        {name: _field(obj, path) for name, path in resource.fields.items()},
         # These two stand first, so that a list, which says them once, can leave them out.
-        _encode(own | obj | own),
+        _encode({**own, **obj, **own}),
     )
 
 
-def _as_field(value: Any) -> str:
+def _field(obj: Object, path: Path) -> str:
+    value: Any = obj
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
     if isinstance(value, str):
         return value
     if value is None:

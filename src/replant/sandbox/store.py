@@ -73,7 +73,7 @@ class Store:
         self._new_uid = new_uid
         self._window = window
         self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
-        self._listeners: list[Listener] = []
+        self._listeners: tuple[Listener, ...] = ()
         self.version = 1
         self._moment = now()
         self._moment_written = _written(self._moment)
@@ -139,8 +139,12 @@ class Store:
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
         """Have ``listener`` called with every change, once it is done; the answer ends that."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        self._listeners += (listener,)
+
+        def end() -> None:
+            self._listeners = tuple(it for it in self._listeners if it is not listener)
+
+        return end
 
     def events(self, resource: Resource, since: int) -> Events:
         """What has happened to a resource's objects since a version; ApiError if it is too old."""
@@ -353,7 +357,7 @@ class Store:
 
     def _tell(self, shelf: Shelf, event: Event) -> None:
         shelf.log(event, self._window)
-        for listener in list(self._listeners):
+        for listener in self._listeners:
             listener(event)
 
 

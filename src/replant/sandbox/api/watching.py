@@ -162,4 +162,4 @@ def _as_last_seen(seen: Entry, now: Entry) -> Entry:
     """An object that is no longer selected, as it was when it still was."""
     obj = seen.value()
     obj["metadata"]["resourceVersion"] = str(now.version)
-    return seen._replace(version=now.version, text=msgspec.json.encode(obj))
+    return msgspec.structs.replace(seen, version=now.version, text=msgspec.json.encode(obj))
