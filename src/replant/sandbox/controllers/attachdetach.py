@@ -243,17 +243,16 @@ class AttachDetach(Led):
 
     def _look_at(self, key: Key, process: Process) -> None:
         entry = self.store.find(PODS, key[1], key[0])
-        pod = parts.read_pod(entry.text) if entry else None
         known = self._pods.get(key)
         if known is not None and (entry is None or known.uid != entry.uid):
             self._pod_gone(key)  # another one of the same name remembers nothing of it
             known = None
-        if entry is None or pod is None or not pod.spec.nodeName or pod.status.phase in parts.OVER:
+        node = entry.fields["spec.nodeName"] if entry else ""
+        if entry is None or not node or entry.fields["status.phase"] in parts.OVER:
             self._pod_gone(key)
             return
-        node = pod.spec.nodeName
         names = known.names if known else ()
-        volumes, unbound = self.world.volumes.of_pod(pod)
+        volumes, unbound = self.world.volumes.of_pod(parts.read_pod(entry.text))
         for claim in unbound:
             self._awaiting.setdefault((key[0], claim), set()).add(key)
         report = self._nodes.get(node)

@@ -162,7 +162,7 @@ class Binder(Led):
                 self._claims.add(key_of(claim))
             return
         if claim is not None and claim.uid == reference.uid:
-            bound_to = parts.read_claim(claim.text).spec.volumeName
+            bound_to = parts.read_binding(claim.text).spec.volumeName
             if bound_to == entry.name:
                 self._failed.discard(entry.name)
                 self._say_volume(entry.name, read, "Bound")

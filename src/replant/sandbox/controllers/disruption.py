@@ -69,15 +69,15 @@ class Disruption(Led):
 
     def _count(self, key: Key, selector: Selector) -> None:
         found = self.store.entries(PODS, key[0], lambda entry: selector.matches(entry.labels))
-        pods = [(entry, parts.read_pod(entry.text)) for entry in found]
-        there = [pod for _entry, pod in pods if pod.status.phase not in parts.OVER]
-        healthy = sum(it.status.ready and not it.metadata.deletionTimestamp for it in there)
+        pods = [(entry, parts.read_pod_state(entry.text)) for entry in found]
+        there = [it for it in pods if it[1].status.phase not in parts.OVER]
+        healthy = sum(pod.status.ready and _stays(pod) for _entry, pod in there)
 
         def write(budget: Object) -> None:
             spec, before = budget["spec"], budget.get("status") or {}
             expected = len(there)
             if "maxUnavailable" in spec or str(spec.get("minAvailable", "")).endswith("%"):
-                expected = self._expected(there)
+                expected = self._expected([entry for entry, _pod in there])
             desired = _desired(spec, expected)
             waiting = {
                 name: time
@@ -99,22 +99,22 @@ class Disruption(Led):
 
         self.world.change(POD_DISRUPTION_BUDGETS, key, write, "status")
 
-    def _expected(self, pods: list[parts.Pod]) -> int:
+    def _expected(self, pods: list[Entry]) -> int:
         """So many pods there should be, by the word of those who make them."""
         owners: dict[str, int] = {}
         alone = 0
         for pod in pods:
-            owner = pod.metadata.controller
+            owner = parts.controller(parts.read_kin(pod.text).metadata.ownerReferences)
             resource = _SCALED.get(owner.kind) if owner else None
             if owner is None or resource is None:
                 alone += 1
             elif owner.uid not in owners:
-                found: Entry | None = self.store.find(resource, owner.name, pod.metadata.namespace)
+                found = self.store.find(resource, owner.name, pod.namespace)
                 owners[owner.uid] = found.value()["spec"].get("replicas", 1) if found else 0
         return alone + sum(owners.values())
 
 
-def _stays(pod: parts.Pod) -> bool:
+def _stays(pod: parts.PodState) -> bool:
     return not pod.metadata.deletionTimestamp
 
 

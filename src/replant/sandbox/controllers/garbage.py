@@ -193,10 +193,10 @@ class Garbage(Led):
             if resource is None:
                 return None
             key = (namespace if resource.namespaced else "", reference.name)
-            found = self._find(Item(resource, key, reference.uid))
-            if found is None:
+            entry = self.store.find(resource, key[1], key[0])
+            if entry is None or entry.uid != reference.uid:
                 owners.absent.append(reference.uid)
-            elif found[1].deletionTimestamp and _FOREGROUND in (found[1].finalizers or ()):
+            elif _ends_last(entry):
                 owners.waiting.append(reference.uid)
             else:
                 owners.solid.append(reference.uid)
@@ -222,6 +222,14 @@ class Garbage(Led):
                 reference["blockOwnerDeletion"] = False
 
         self.world.change(item.resource, item.key, write)
+
+
+def _ends_last(entry: Entry) -> bool:
+    """Whether an object is being deleted, and not before its dependents are gone."""
+    if b'"deletionTimestamp"' not in entry.text:
+        return False
+    kin = parts.read_kin(entry.text).metadata
+    return bool(kin.deletionTimestamp) and _FOREGROUND in (kin.finalizers or ())
 
 
 def _item(entry: Entry) -> Item:

@@ -54,29 +54,19 @@ class Relative(Struct, gc=False):
 
 
 class Metadata(Struct, gc=False):
-    """Who an object is."""
+    """What an object says of itself, besides what its entry tells and to whom it belongs."""
 
-    name: str = ""
     namespace: str = ""
-    uid: str = ""
-    labels: Strings | None = None
     annotations: Strings | None = None
     finalizers: list[str] | None = None
-    ownerReferences: list[Owner] | None = None  # noqa: N815
     creationTimestamp: str = ""  # noqa: N815
     deletionTimestamp: str | None = None  # noqa: N815
     deletionGracePeriodSeconds: int | None = None  # noqa: N815
 
-    @property
-    def controller(self) -> Owner | None:
-        """The one that makes it again when it goes."""
-        return controller(self.ownerReferences)
-
 
 class PodSpec(Struct, gc=False):
-    """Where a pod is, and what it wants."""
+    """What a pod wants."""
 
-    nodeName: str | None = None  # noqa: N815
     volumes: list[Object] | None = None
     nodeSelector: Strings | None = None  # noqa: N815
     affinity: Object | None = None
@@ -113,10 +103,16 @@ class Status(Struct, gc=False):
 
 
 class Pod(Struct, gc=False):
-    """A pod."""
+    """A pod, but for its state."""
 
     metadata: Metadata
     spec: PodSpec
+
+
+class PodState(Struct, gc=False):
+    """How a pod is."""
+
+    metadata: Metadata
     status: Status
 
 
@@ -176,6 +172,25 @@ class Claim(Struct, gc=False):
     metadata: Metadata
     spec: ClaimSpec
     status: ClaimStatus
+
+
+class BindingSpec(Struct, gc=False):
+    """The volume that a claim names."""
+
+    volumeName: str = ""  # noqa: N815
+
+
+class BindingStatus(Struct, gc=False):
+    """Whether it has it."""
+
+    phase: str = ""
+
+
+class Binding(Struct, gc=False):
+    """A claim for those who ask only for its volume, which is most of what is asked of claims."""
+
+    spec: BindingSpec
+    status: BindingStatus
 
 
 class VolumeSpec(Struct, gc=False):
@@ -267,8 +282,10 @@ class _Reader(Generic[Part]):
 
 read_kin = _Reader(Relative)
 read_pod = _Reader(Pod)
+read_pod_state = _Reader(PodState)
 read_node = _Reader(Node)
 read_claim = _Reader(Claim)
+read_binding = _Reader(Binding)
 read_volume = _Reader(Volume)
 read_attachment = _Reader(Attachment)
 read_csi_node = _Reader(CsiNode)

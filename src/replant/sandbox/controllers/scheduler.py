@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
@@ -36,7 +36,7 @@ class Room:
     """A node, as the scheduler sees it."""
 
     name: str
-    labels: dict[str, str]
+    labels: Mapping[str, str]
     taints: tuple[tuple[str, str], ...]
     view: NodeView
     limit: int
@@ -138,7 +138,7 @@ class Scheduler(Controller):
             for it in read.spec.taints or ()
             if it.get("effect") in ("NoSchedule", "NoExecute")
         )
-        labels = read.metadata.labels or {}
+        labels = entry.labels
         if known is not None and (known.taints, known.labels) == (taints, labels):
             return  # most that nodes write says nothing to a scheduler
         found = self.store.find(CSI_NODES, entry.name)
@@ -358,11 +358,11 @@ def _names(terms: object) -> frozenset[str] | None:
     return frozenset(name for names in said for name in names) if said else None
 
 
-def _matches(term: Object, labels: dict[str, str]) -> bool:
+def _matches(term: Object, labels: Mapping[str, str]) -> bool:
     return all(_holds(it, labels) for it in term.get("matchExpressions") or ())
 
 
-def _holds(expression: Object, labels: dict[str, str]) -> bool:
+def _holds(expression: Object, labels: Mapping[str, str]) -> bool:
     key, values = expression["key"], expression.get("values") or ()
     said = {
         "In": labels.get(key) in values,

@@ -111,7 +111,7 @@ class Volumes:
         found = self._store.find(PERSISTENT_VOLUME_CLAIMS, claim, namespace)
         if found is None:
             return None
-        read = parts.read_claim(found.text)
+        read = parts.read_binding(found.text)
         if read.status.phase != "Bound":
             return None
         return self._store.find(PERSISTENT_VOLUMES, read.spec.volumeName)

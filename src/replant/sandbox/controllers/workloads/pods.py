@@ -51,31 +51,31 @@ def is_over(entry: Entry) -> bool:
     return entry.fields["status.phase"] in parts.OVER
 
 
+def is_ending(entry: Entry) -> bool:
+    """Whether it is being deleted."""
+    return b'"deletionTimestamp"' in entry.text
+
+
 @lru_cache(maxsize=1024)
-def _state(text: bytes) -> tuple[bool, bool, str]:
-    """Whether a pod is being deleted, whether it is ready, and since when.
+def _ready(text: bytes) -> tuple[bool, str]:
+    """Whether a pod says that it is ready, and since when.
 
     A workload looks at the same few pods several times, one after the other.
     """
-    pod = parts.read_pod(text)
-    return bool(pod.metadata.deletionTimestamp), pod.status.ready, pod.status.ready_since
-
-
-def is_ending(entry: Entry) -> bool:
-    """Whether it is being deleted."""
-    return _state(entry.text)[0]
+    status = parts.read_pod_state(text).status
+    return status.ready, status.ready_since
 
 
 def is_ready(entry: Entry) -> bool:
     """Whether it runs, and says that it is ready."""
-    return entry.fields["status.phase"] == "Running" and _state(entry.text)[1]
+    return entry.fields["status.phase"] == "Running" and _ready(entry.text)[0]
 
 
 def unavailable_for(entry: Entry, min_ready: int, now: datetime) -> float | None:
     """How many seconds a pod still has to be ready until it counts; None if it is not ready."""
     if not is_ready(entry):
         return None
-    since = _state(entry.text)[2] if min_ready else ""
+    since = _ready(entry.text)[1] if min_ready else ""
     if not since:
         return 0
     return max(min_ready - (now - datetime.fromisoformat(since)).total_seconds(), 0)
