@@ -308,7 +308,7 @@ class Store:
     def _check_update(self, resource: Resource, old: Object, new: Object, subresource: str) -> None:
         metadata = new["metadata"]
         causes: list[Cause] = []
-        if not (subresource == "status" and metadata == old["metadata"]):
+        if metadata != old["metadata"]:
             causes += validation.metadata_causes(resource, metadata)
             causes += changes.new_finalizers(old["metadata"], metadata)
         if not subresource or resource.custom:

@@ -63,38 +63,44 @@ _NAMES = {
 
 def metadata_causes(resource: Resource, metadata: Object) -> list[Cause]:
     """What is wrong with an object's metadata."""
-    causes = [*_name(resource, metadata)]
+    causes = _name(resource, metadata)
     for part, check in _METADATA.items():
         if said := metadata.get(part):
             causes += check(said)
     return causes
 
 
-def _name(resource: Resource, metadata: Object) -> Iterator[Cause]:
+# Lists, not generators: next to nothing is ever wrong, and everything that is written is checked.
+
+
+def _name(resource: Resource, metadata: Object) -> list[Cause]:
     name = metadata.get("name")
-    if not name:
-        yield required_value("metadata.name", "name or generateName is required")
-        return
     field = "metadata.name"
+    if not name:
+        return [required_value(field, "name or generateName is required")]
     if resource.kind in _ANY_NAME:
         if name in {".", ".."} or "/" in name or "%" in name:
-            yield invalid_value(field, name, "may not contain '/' or '%'")
-        return
+            return [invalid_value(field, name, "may not contain '/' or '%'")]
+        return []
     longest, pattern, rule = _NAMES.get(resource.kind, _MOST_NAMES)
+    causes = []
     if len(name) > longest:
-        yield invalid_value(field, name, f"must be no more than {longest} characters")
+        causes.append(invalid_value(field, name, f"must be no more than {longest} characters"))
     if not pattern.fullmatch(name):
-        yield invalid_value(field, name, rule)
+        causes.append(invalid_value(field, name, rule))
+    return causes
 
 
-def _labels(labels: Object) -> Iterator[Cause]:
+def _labels(labels: Object) -> list[Cause]:
     field = "metadata.labels"
+    causes: list[Cause] = []
     for key, value in labels.items():
-        yield from _qualified_name(field, key)
+        causes += _qualified_name(field, key)
         if isinstance(value, str):
-            yield from _label_value(field, value)
+            causes += _label_value(field, value)
         else:
-            yield invalid_value(field, value, "must be a string")
+            causes.append(invalid_value(field, value, "must be a string"))
+    return causes
 
 
 # The same few keys and values come again and again.
@@ -129,46 +135,52 @@ def _qualified_name(field: str, key: str) -> tuple[Cause, ...]:
     return tuple(causes)
 
 
-def _annotations(annotations: Object) -> Iterator[Cause]:
+def _annotations(annotations: Object) -> list[Cause]:
     field, size = "metadata.annotations", 0
+    causes: list[Cause] = []
     for key, value in annotations.items():
-        yield from _qualified_name(field, key.lower())
+        causes += _qualified_name(field, key.lower())
         size += len(key) + len(value)
     if size > _ANNOTATIONS_SIZE:
         why = f"Too long: may not be more than {_ANNOTATIONS_SIZE} bytes"
-        yield Cause(field, why, "FieldValueTooLong")
+        causes.append(Cause(field, why, "FieldValueTooLong"))
+    return causes
 
 
-def _owners(owners: Any) -> Iterator[Cause]:
+def _owners(owners: Any) -> list[Cause]:
     field = "metadata.ownerReferences"
+    causes = []
     for owner in owners:
-        for part in ("apiVersion", "kind", "name", "uid"):
-            if not owner.get(part):
-                yield invalid_value(f"metadata.ownerReferences.{part}", "", "must not be empty")
+        missing = [part for part in ("apiVersion", "kind", "name", "uid") if not owner.get(part)]
+        causes += [invalid_value(f"{field}.{part}", "", "must not be empty") for part in missing]
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
-            yield invalid_value(field, owner, "/v1, Kind=Event is disallowed from being an owner")
+            why = "/v1, Kind=Event is disallowed from being an owner"
+            causes.append(invalid_value(field, owner, why))
     in_charge = [str(owner.get("name")) for owner in owners if owner.get("controller")]
     for other in in_charge[1:]:
-        yield invalid_value(
-            field,
-            owners,
+        why = (
             'Only one reference can have Controller set to true. Found "true" in references for '
-            f"{in_charge[0]} and {other}",
+            f"{in_charge[0]} and {other}"
         )
+        causes.append(invalid_value(field, owners, why))
+    return causes
 
 
-def _finalizers(finalizers: Any) -> Iterator[Cause]:
+def _finalizers(finalizers: Any) -> list[Cause]:
+    field = "metadata.finalizers"
+    causes: list[Cause] = []
     for place, finalizer in enumerate(finalizers):
-        yield from _qualified_name("metadata.finalizers", finalizer)
+        causes += _qualified_name(field, finalizer)
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             why = "name is neither a standard finalizer name nor is it fully qualified"
-            yield invalid_value(f"metadata.finalizers[{place}]", finalizer, why)
-    if {"orphan", "foregroundDeletion"} <= set(finalizers):
+            causes.append(invalid_value(f"{field}[{place}]", finalizer, why))
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         why = "finalizer orphan and foregroundDeletion cannot be both set"
-        yield invalid_value("metadata.finalizers", finalizers, why)
+        causes.append(invalid_value(field, finalizers, why))
+    return causes
 
 
-_METADATA: dict[str, Callable[[Any], Iterator[Cause]]] = {
+_METADATA: dict[str, Callable[[Any], list[Cause]]] = {
     "labels": _labels,
     "annotations": _annotations,
     "ownerReferences": _owners,

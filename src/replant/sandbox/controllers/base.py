@@ -70,9 +70,10 @@ class World:
             return None
         obj = found.value()
         change(obj)
-        with suppress(ApiError):
+        try:
             return self.store.update(resource, obj, part)
-        return None
+        except ApiError:
+            return None
 
     def remove(
         self,

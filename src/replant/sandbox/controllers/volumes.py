@@ -150,9 +150,15 @@ def size_of(pv: parts.Volume) -> int:
     return amount((pv.spec.capacity or {}).get("storage", "0"))
 
 
+@lru_cache(maxsize=1024)
+def _shared(view: VolumeView) -> VolumeView:
+    """The first of all that are equal: what is remembered by it is found without comparing."""
+    return view
+
+
 def _volume(pv: Object) -> Volume | None:
     try:
-        view = VolumeView.of(pv)
+        view = _shared(VolumeView.of(pv))
         twin = pv if view.native else pv_to_csi(pv)
     except TranslationError:
         return None

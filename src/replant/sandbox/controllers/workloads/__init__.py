@@ -26,7 +26,8 @@ from replant.sandbox.resources import (
 from replant.sandbox.shelves import DELETED, MODIFIED_EVENT, Event
 
 _RESOURCES = {it.kind: it for it in (STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS)}
-_MADE = (PODS, REPLICA_SETS, CONTROLLER_REVISIONS)
+_MAKERS = frozenset(_RESOURCES.values())
+_MADE = frozenset((PODS, REPLICA_SETS, CONTROLLER_REVISIONS))
 
 
 class Workloads(Led):
@@ -60,7 +61,7 @@ class Workloads(Led):
                 daemons = self.store.entries(DAEMON_SETS)
                 self._queue.add_all((DAEMON_SETS, key_of(it)) for it in daemons)
             return
-        if entry.resource in _RESOURCES.values():
+        if entry.resource in _MAKERS:
             self._queue.add((entry.resource, key_of(entry)))
         if entry.resource in _MADE:
             self._hear_made(event)

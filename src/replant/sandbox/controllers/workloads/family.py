@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 
 from msgspec import convert
 
@@ -92,10 +91,10 @@ class Family:
 
     def create(self, resource: Resource, obj: Object, namespace: str) -> Entry | None:
         """Make something; None if it may not be."""
-        # It may be there as somebody else's, or its namespace may be ending.
-        with suppress(ApiError):
+        try:
             return self.store.create(resource, obj, namespace=namespace)
-        return None
+        except ApiError:
+            return None  # it is there as somebody else's, or its namespace is ending
 
     def remove(self, entry: Entry) -> None:
         """Delete something, if it is still the same."""
