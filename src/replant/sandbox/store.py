@@ -50,6 +50,8 @@ WINDOW = 10_000
 """So many events of a resource are remembered at least."""
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 """What a generated name ends in: nothing that could spell a word."""
+_LEAVE_DEFAULTS = {"status", "binding"}
+"""Who writes through these says nothing that has a default."""
 _PROTECTED_NAMESPACES = {"default", "kube-system", "kube-public"}
 
 
@@ -220,7 +222,7 @@ class Store:
         old = old_entry.value()
         self._check_same(resource, obj, old_entry)
         new = changes.taken_over(resource, old, obj, subresource)
-        if subresource != "status" or resource.custom:
+        if subresource not in _LEAVE_DEFAULTS or resource.custom:
             defaults.fill(resource, new)
         self._check_update(resource, old, new, subresource)
         if (

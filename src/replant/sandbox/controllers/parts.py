@@ -5,6 +5,7 @@ What is read is shared, so nobody may change it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct, field
@@ -297,11 +298,14 @@ def node_view(text: bytes | None) -> NodeView:
         return NodeView(csi_node=False)
     found = read_csi_node(text)
     listed = (found.metadata.annotations or {}).get(MIGRATED_PLUGINS, "")
-    return NodeView(
-        csi_node=True,
-        migrated=frozenset(it for it in listed.split(",") if it),
-        drivers=frozenset(it.name for it in found.spec.drivers or ()),
-    )
+    return _node_view(listed, tuple(it.name for it in found.spec.drivers or ()))
+
+
+@lru_cache(maxsize=1024)
+def _node_view(listed: str, drivers: tuple[str, ...]) -> NodeView:
+    """One for all nodes that say the same: what is remembered by it is found without comparing."""
+    migrated = frozenset(it for it in listed.split(",") if it)
+    return NodeView(csi_node=True, migrated=migrated, drivers=frozenset(drivers))
 
 
 def claim_names(pod: Pod) -> list[str]:

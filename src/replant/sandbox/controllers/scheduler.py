@@ -284,13 +284,13 @@ class Scheduler(Controller):
     def _fits(self, room: Room, wish: Wish) -> bool:
         if room.pods >= PODS_ON_A_NODE:
             return False
-        if any(room.labels.get(name) != value for name, value in wish.labels):
+        if wish.labels and not set(wish.labels) <= room.labels.items():
             return False
         if wish.zones is not None and room.zone not in wish.zones:
             return False
         if wish.terms and not any(_matches(term, room.labels) for term in wish.terms):
             return False
-        if any(not _tolerated(taint, wish.tolerations) for taint in room.taints):
+        if room.taints and not all(_tolerated(it, wish.tolerations) for it in room.taints):
             return False
         return all(self._has_room(room, it) for it in wish.volumes)
 

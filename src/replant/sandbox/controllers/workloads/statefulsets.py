@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 from replant.objects import Object
 from replant.sandbox.controllers.workloads import pods, revisions
@@ -12,6 +14,30 @@ from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_S
 from replant.sandbox.shelves import Entry
 
 
+class _Pod(NamedTuple):
+    """One of its pods, looked at once: a set asks the same of each several times."""
+
+    entry: Entry
+    ending: bool
+    ready: bool
+    available: bool
+
+    @classmethod
+    def of(cls, entry: Entry, min_ready: int, now: datetime) -> _Pod:
+        """As it is now."""
+        ready = pods.is_ready(entry)
+        available = ready and (not min_ready or pods.is_available(entry, min_ready, now))
+        return cls(entry, pods.is_ending(entry), ready, available)
+
+    @property
+    def healthy(self) -> bool:
+        return self.available and not self.ending
+
+    @property
+    def revision(self) -> str:
+        return self.entry.labels.get(HASH, "")
+
+
 @dataclass
 class _Set:
     """A StatefulSet at one moment."""
@@ -19,7 +45,8 @@ class _Set:
     obj: Object
     current: Revision
     update: Revision
-    pods: dict[int, Entry]
+    now: datetime
+    pods: dict[int, _Pod]
     """By their ordinals: those that were there, and those that were made since. What goes counts
     until it is seen to be gone, or a set of which one is missing would pass for a whole one."""
 
@@ -72,23 +99,15 @@ class StatefulSets:
             return
         running = status.get("currentRevision")
         current = next((it for it in known if it.name == running), update)
-        it = _Set(obj, current, update, self._pods(obj, name))
+        it = _Set(obj, current, update, self._family.store.now(), {})
+        for entry in self._family.made(
+            STATEFUL_SETS, obj, PODS, lambda it: _ordinal(it, name) >= 0
+        ):
+            it.pods[_ordinal(entry, name)] = _Pod.of(entry, it.min_ready, it.now)
         self._step(it)
         self._count(it)
-        used = {current.name, update.name, *(pod.labels.get(HASH, "") for pod in it.pods.values())}
+        used = {current.name, update.name, *(pod.revision for pod in it.pods.values())}
         revisions.forget(self._family, obj, known, used)
-
-    def _pods(self, obj: Object, name: str) -> dict[int, Entry]:
-        def ordinal(entry: Entry) -> int:
-            parent, _dash, number = entry.name.rpartition("-")
-            return int(number) if parent == name and number.isdecimal() else -1
-
-        made = self._family.made(STATEFUL_SETS, obj, PODS, lambda it: ordinal(it) >= 0)
-        return {ordinal(it): it for it in made}
-
-    def _is_healthy(self, it: _Set, pod: Entry) -> bool:
-        ready = pods.is_available(pod, it.min_ready, self._family.store.now())
-        return ready and not pods.is_ending(pod)
 
     def _step(self, it: _Set) -> None:
         if self._fill(it) and self._shrink(it) and it.rolls:
@@ -100,9 +119,9 @@ class StatefulSets:
             pod = it.pods.get(ordinal)
             if pod is None:
                 self._make(it, ordinal)
-            elif pods.is_over(pod):
-                self._family.remove(pod)
-            elif self._is_healthy(it, pod):
+            elif pods.is_over(pod.entry):
+                self._family.remove(pod.entry)
+            elif pod.healthy:
                 continue
             if it.in_order:
                 return False
@@ -112,8 +131,8 @@ class StatefulSets:
         """Delete what is too much, from the highest down; tells whether one may go on."""
         condemned = sorted((ordinal for ordinal in it.pods if ordinal >= it.replicas), reverse=True)
         for ordinal in condemned:
-            if not pods.is_ending(it.pods[ordinal]):
-                self._family.remove(it.pods[ordinal])
+            if not it.pods[ordinal].ending:
+                self._family.remove(it.pods[ordinal].entry)
             if it.in_order:
                 return False
         return True
@@ -124,10 +143,10 @@ class StatefulSets:
             pod = it.pods.get(ordinal)
             if pod is None:
                 return
-            if pod.labels.get(HASH) != it.update.name and not pods.is_ending(pod):
-                self._family.remove(pod)
+            if pod.revision != it.update.name and not pod.ending:
+                self._family.remove(pod.entry)
                 return
-            if not self._is_healthy(it, pod):
+            if not pod.healthy:
                 return
 
     def _make(self, it: _Set, ordinal: int) -> None:
@@ -152,15 +171,15 @@ class StatefulSets:
                 made["spec"] = dict(template["spec"])
                 self._family.create(PERSISTENT_VOLUME_CLAIMS, made, namespace)
         if entry := self._family.create(PODS, pod, namespace):
-            it.pods[ordinal] = entry
+            it.pods[ordinal] = _Pod.of(entry, it.min_ready, it.now)
 
     def _count(self, it: _Set) -> None:
-        there, now = list(it.pods.values()), self._family.store.now()
-        staying = [pod.labels.get(HASH) for pod in there if not pods.is_ending(pod)]
+        there = it.pods.values()
+        staying = [pod.revision for pod in there if not pod.ending]
         status = {
             "replicas": len(there),
-            "readyReplicas": sum(map(pods.is_ready, there)),
-            "availableReplicas": sum(pods.is_available(pod, it.min_ready, now) for pod in there),
+            "readyReplicas": sum(pod.ready for pod in there),
+            "availableReplicas": sum(pod.available for pod in there),
             "currentReplicas": staying.count(it.current.name),
             "updatedReplicas": staying.count(it.update.name),
             "currentRevision": it.current.name,
@@ -173,6 +192,12 @@ class StatefulSets:
             status["currentRevision"] = it.update.name
         always = ("replicas", "availableReplicas", "collisionCount")
         self._family.say(STATEFUL_SETS, it.obj, pods.said(status, *always))
-        if pause := pods.next_available(there, it.min_ready, now):
+        if pause := pods.next_available((pod.entry for pod in there), it.min_ready, it.now):
             metadata = it.obj["metadata"]
             self._family.again(STATEFUL_SETS, (metadata["namespace"], metadata["name"]), pause)
+
+
+def _ordinal(entry: Entry, name: str) -> int:
+    """The place of a pod in the set of that name, or -1 if it cannot be one of its pods."""
+    parent, _dash, number = entry.name.rpartition("-")
+    return int(number) if parent == name and number.isdecimal() else -1
