@@ -54,7 +54,8 @@ _LONGEST_NAME, _LONGEST_LABEL = 253, 63
 _ANNOTATIONS_SIZE = 256 * 1024
 _STANDARD_FINALIZERS = {"kubernetes", "orphan", "foregroundDeletion"}
 _ANY_NAME = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
-_MOST_NAMES = (_LONGEST_NAME, re.compile(_SUBDOMAIN), _SUBDOMAIN_RULE)
+_IS_SUBDOMAIN, _IS_NAME_PART, _IS_VALUE = map(re.compile, (_SUBDOMAIN, _NAME_PART, _VALUE))
+_MOST_NAMES = (_LONGEST_NAME, _IS_SUBDOMAIN, _SUBDOMAIN_RULE)
 _NAMES = {
     "Namespace": (_LONGEST_LABEL, re.compile(_LABEL), _LABEL_RULE),
     "Service": (_LONGEST_LABEL, re.compile(_SERVICE_LABEL), _SERVICE_RULE),
@@ -112,7 +113,7 @@ def _label_value(field: str, value: str) -> tuple[Cause, ...]:
     if len(value) > _LONGEST_LABEL:
         why = f"must be no more than {_LONGEST_LABEL} characters"
         causes.append(invalid_value(field, value, why))
-    if not re.fullmatch(_VALUE, value):
+    if not _IS_VALUE.fullmatch(value):
         causes.append(invalid_value(field, value, _VALUE_RULE))
     return tuple(causes)
 
@@ -123,14 +124,14 @@ def _qualified_name(field: str, key: str) -> tuple[Cause, ...]:
     prefix, slash, name = key.rpartition("/")
     if slash and not prefix:
         causes.append(invalid_value(field, key, "prefix part must be non-empty"))
-    elif prefix and not re.fullmatch(_SUBDOMAIN, prefix):
+    elif prefix and not _IS_SUBDOMAIN.fullmatch(prefix):
         causes.append(invalid_value(field, key, f"prefix part {_SUBDOMAIN_RULE}"))
     if not name:
         causes.append(invalid_value(field, key, "name part must be non-empty"))
     elif len(name) > _LONGEST_LABEL:
         why = f"name part must be no more than {_LONGEST_LABEL} characters"
         causes.append(invalid_value(field, key, why))
-    if not re.fullmatch(_NAME_PART, name):
+    if not _IS_NAME_PART.fullmatch(name):
         causes.append(invalid_value(field, key, _NAME_PART_RULE))
     return tuple(causes)
 

@@ -101,7 +101,7 @@ class Binder(Led):
                 self._claims.add(claim)
             return
         self._volumes.add(name)
-        spec = parts.read_volume(event.entry.text).spec
+        spec = parts.read_offer(event.entry.text).spec
         reference = spec.claimRef
         claim = (reference.namespace, reference.name) if reference else None
         self._filed[name] = (spec.storageClassName, claim)
@@ -257,7 +257,7 @@ class Binder(Led):
                 message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!"
                 self._say_lost(entry, read, "ClaimLost", message)
             return
-        reference = parts.read_volume(volume.text).spec.claimRef
+        reference = parts.read_offer(volume.text).spec.claimRef
         theirs = reference is not None and (
             (reference.namespace, reference.name) != key or reference.uid not in ("", entry.uid)
         )

@@ -194,6 +194,19 @@ class Binding(Struct, gc=False):
     status: BindingStatus
 
 
+class OfferSpec(Struct, gc=False):
+    """The claim that a volume names, and its class."""
+
+    claimRef: ClaimReference | None = None  # noqa: N815
+    storageClassName: str = ""  # noqa: N815
+
+
+class Offer(Struct, gc=False):
+    """A PersistentVolume for those who ask only whose it is."""
+
+    spec: OfferSpec
+
+
 class VolumeSpec(Struct, gc=False):
     """What a PersistentVolume offers, but for its source."""
 
@@ -288,6 +301,7 @@ read_node = _Reader(Node)
 read_claim = _Reader(Claim)
 read_binding = _Reader(Binding)
 read_volume = _Reader(Volume)
+read_offer = _Reader(Offer)
 read_attachment = _Reader(Attachment)
 read_csi_node = _Reader(CsiNode)
 

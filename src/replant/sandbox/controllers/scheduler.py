@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from replant.objects import Object
 from replant.routing import NodeView, Process, Side, VolumeView, count
@@ -50,8 +51,7 @@ class Room:
         return self.labels.get(parts.ZONE, "")
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """What a pod asks of a node."""
 
     zones: frozenset[str] | None
