@@ -17,6 +17,7 @@ from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Pace, RealClock, VirtualClock
 from replant.sandbox.cloud import ATTACH, CREATE, DELETE, DETACH, RESIZE, Cloud
 from replant.sandbox.cluster import Cluster
+from replant.sandbox.controllers.parts import ZONE
 from replant.sandbox.resources import (
     BUILT_IN,
     CSI_NODES,
@@ -420,7 +421,8 @@ def test_while_nobody_leads_nothing_is_attached() -> None:
 # Scheduling
 
 
-def test_pods_go_where_their_disk_is_and_not_where_they_may_not() -> None:
+@pytest.mark.parametrize("said_by", ["affinity", ZONE, "failure-domain.beta.kubernetes.io/zone"])
+def test_pods_go_where_their_disk_is_and_not_where_they_may_not(said_by: str) -> None:
     cluster = cluster_of()
     for name, zone in (("a", "us-east-1a"), ("b", "us-east-1b"), ("b2", "us-east-1b")):
         cluster.add_node(name, OFF, zone=zone, drivers=[DRIVER])
@@ -429,7 +431,12 @@ def test_pods_go_where_their_disk_is_and_not_where_they_may_not() -> None:
     cluster.store.update(NODES, node)
     there = {"key": "topology.ebs.csi.aws.com/zone", "operator": "In", "values": ["us-east-1b"]}
     terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}}
-    bound_volume(cluster, "data", "vol-1", nodeAffinity=terms)
+    affinity = {"nodeAffinity": terms} if said_by == "affinity" else {}
+    bound_volume(cluster, "data", "vol-1", **affinity)
+    if not affinity:
+        volume = cluster.store.get(PERSISTENT_VOLUMES, "data")
+        volume["metadata"]["labels"] = {said_by: "us-east-1b"}
+        cluster.store.update(PERSISTENT_VOLUMES, volume)
     cluster.store.create(PODS, pod_object("app", "data"))
     cluster.run_for(10)
 

@@ -23,6 +23,7 @@ from replant.sandbox.resources import (
     STORAGE_CLASSES,
 )
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.translate.topology import BETA_ZONE
 
 PODS_ON_A_NODE = 110
 IN_TREE_LIMIT = 39
@@ -231,9 +232,10 @@ class Scheduler(Controller):
         zones: frozenset[str] | None = None
         views: list[VolumeView] = []
         for entry in volumes:
-            said = _zones(parts.read_volume(entry.text).spec.nodeAffinity)
-            if said is not None:
-                zones = said if zones is None else zones & said
+            affinity = parts.read_volume(entry.text).spec.nodeAffinity
+            for said in (_labelled(entry.labels), _zones(affinity)):
+                if said is not None:
+                    zones = said if zones is None else zones & said
             known = self.world.volumes.of_entry(entry)
             if known is not None and known.view.attachable:
                 views.append(known.view)
@@ -334,6 +336,12 @@ def _counted(volume: VolumeView, process: Process, node: NodeView) -> Side:
 def _expressions(terms: object) -> Iterator[Object]:
     for term in terms if isinstance(terms, list | tuple) else ():
         yield from term.get("matchExpressions") or ()
+
+
+def _labelled(labels: Mapping[str, str]) -> frozenset[str] | None:
+    """The zones that a volume's label names: in-tree volumes may have no other affinity."""
+    said = labels.get(parts.ZONE) or labels.get(BETA_ZONE)
+    return frozenset(said.split("__")) if said else None
 
 
 def _zones(affinity: Object | None) -> frozenset[str] | None:
