@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from msgspec.json import Decoder
@@ -431,7 +432,7 @@ def test_pods_go_where_their_disk_is_and_not_where_they_may_not(said_by: str) ->
     cluster.store.update(NODES, node)
     there = {"key": "topology.ebs.csi.aws.com/zone", "operator": "In", "values": ["us-east-1b"]}
     terms = {"required": {"nodeSelectorTerms": [{"matchExpressions": [there]}]}}
-    affinity = {"nodeAffinity": terms} if said_by == "affinity" else {}
+    affinity: dict[str, Any] = {"nodeAffinity": terms} if said_by == "affinity" else {}
     bound_volume(cluster, "data", "vol-1", **affinity)
     if not affinity:
         volume = cluster.store.get(PERSISTENT_VOLUMES, "data")
