@@ -96,7 +96,8 @@ def test_a_backup_has_all_but_who_wrote_what() -> None:
 def test_a_backup_that_is_made_again_forgets_nothing_that_we_have_changed() -> None:
     first = twin.backup_of(STORED)
     held = twin.held(STORED)
-    held["metadata"] = {**held["metadata"], "finalizers": ["kubernetes.io/pv-protection", "new"]}
+    stripped = {"finalizers": ["kubernetes.io/pv-protection", "new"], "deletionTimestamp": "now"}
+    held["metadata"] = {**held["metadata"], **stripped}
     again = twin.backup_of(held, first)
     assert twin.policy(again) == "Delete"
     assert again["metadata"]["finalizers"] == [*STORED["metadata"]["finalizers"], "new"]

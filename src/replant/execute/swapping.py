@@ -201,11 +201,13 @@ class Swapping:
         if found and not twin.is_native(found):
             backup = twin.backup_of(found, earlier.volume if earlier else None)
             earlier = SavedVolume(volume=backup, claim=earlier.claim if earlier else _bare(claim))
+        wanted = self._backups.native.get(volume.name)  # where a RestoreVolumes is taken back
+        earlier = earlier or wanted
         if earlier is None:
             if found is None:
                 self._notes.append(f"PersistentVolume {volume.name} is gone: it needs nothing")
             return None
-        after = twin.native(earlier.volume)
+        after = twin.pristine(wanted.volume) if wanted else twin.native(earlier.volume)
         if twin.source(after) != {"driver": volume.driver, "handle": volume.handle}:
             self._failed = (
                 f"PersistentVolume {volume.name} is another disk than the plan was made for. "
@@ -213,6 +215,8 @@ class Swapping:
             )
             return None
         says = twin.claim_annotations(earlier.claim, volume.driver) if earlier.claim else {}
+        if wanted and wanted.claim:
+            says |= twin.annotations_again(wanted.claim)
         return self._act(volume, earlier, after, says, found, claim)
 
     def _restoring(

@@ -179,8 +179,12 @@ def _left_alone(swap: Swap, volume: Object) -> Done:
 
 
 def _nudge(swap: Swap, volume: Object, claim: Object) -> Nudge | None:
-    mark = None if swap.back else volume["metadata"]["uid"]
-    if (claim["metadata"].get("annotations") or {}).get(twin.SWAPPED) == mark:
+    said = (claim["metadata"].get("annotations") or {}).get(twin.SWAPPED)
+    mark = volume["metadata"]["uid"]
+    if swap.back and (_is_bound(claim) or said not in (None, mark)):
+        # A claim that is Lost and says nothing is told something first: only a change is heard.
+        mark = None
+    if said == mark:
         return None
     says = {**swap.claim_says, twin.SWAPPED: mark}
     return Nudge({"metadata": {"uid": claim["metadata"]["uid"], "annotations": says}})
@@ -194,6 +198,5 @@ def _patch(volume: Object, *, metadata: Object | None = None, spec: Object | Non
 def _essence(volume: Object) -> Object:
     """What must not have changed since it was written down; we ourselves change the policy."""
     pristine = twin.held(twin.pristine(volume))
-    # Its provisioner takes its own away as soon as it may not delete the disk.
-    finalizers = set(pristine["metadata"].pop("finalizers", ())) - {twin.PROVISIONER_FINALIZER}
+    finalizers = set(pristine["metadata"].pop("finalizers", ())) - twin.DELETERS_FINALIZERS
     return {**pristine, "finalizers": finalizers}

@@ -28,6 +28,8 @@ IN_TREE_FINALIZER = "kubernetes.io/pv-controller"
 """Of the in-tree plugins alone: nobody would ever take it off a native volume."""
 PROVISIONER_FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 """A driver's provisioner gives it to every volume whose disk it is to delete."""
+DELETERS_FINALIZERS = frozenset({IN_TREE_FINALIZER, PROVISIONER_FINALIZER})
+"""Whoever would delete the disk takes its own away as soon as it may not: when we say Retain."""
 
 RETAIN = "Retain"
 
@@ -65,15 +67,16 @@ def pristine(pv: Object) -> Object:
 def backup_of(pv: Object, earlier: Object | None = None) -> Object:
     """A volume as the journal keeps it: all but the list of who wrote what.
 
-    Where it was written down before, as the same volume, what we have changed of it since is as
-    it was then.
+    Where it was written down before, as the same volume, what has changed since by our doing is as
+    it was then: the policy, the finalizers that go with it, and all of them once we take them off.
     """
     metadata = {key: it for key, it in pv["metadata"].items() if key != "managedFields"}
     made = {"apiVersion": "v1", "kind": "PersistentVolume", **pv, "metadata": metadata}
     if earlier is None or earlier["metadata"]["uid"] != metadata["uid"]:
         return made
-    finalizers = dict.fromkeys(earlier["metadata"].get("finalizers") or ())
-    finalizers |= dict.fromkeys(metadata.get("finalizers") or ())
+    had, has = (it.get("finalizers") or [] for it in (earlier["metadata"], metadata))
+    kept = had if metadata.get("deletionTimestamp") else {*has, *DELETERS_FINALIZERS}
+    finalizers = dict.fromkeys([it for it in had if it in kept] + has)
     spec = {**made["spec"], "persistentVolumeReclaimPolicy": policy(earlier)}
     return {**_with(made, finalizers=list(finalizers)), "spec": spec}
 
