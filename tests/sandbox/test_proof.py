@@ -7,6 +7,7 @@ runs, and in the end every pod runs.
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -36,7 +37,7 @@ MOVES = st.one_of(
 )
 
 
-def proved(moves: list[Move]) -> BadState | None:
+def proved(moves: list[Move]) -> StrEnum | None:
     made: list[Any] = []
     for what, gates in moves:
         if what == "controllers":

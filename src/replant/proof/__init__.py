@@ -2,7 +2,7 @@
 
 from replant.proof.badness import BadState
 from replant.proof.course import Course, NodeGroup, NodesMove, SwitchMove
-from replant.proof.search import Verdict, verify, verify_all
+from replant.proof.search import Verdict, joined, verify, verify_all
 
 __all__ = [
     "BadState",
@@ -11,6 +11,7 @@ __all__ = [
     "NodesMove",
     "SwitchMove",
     "Verdict",
+    "joined",
     "verify",
     "verify_all",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
 
@@ -24,7 +25,8 @@ class Verdict:
 
     states: int
     """How many different states it saw."""
-    bad_state: BadState | None = None
+    bad_state: StrEnum | None = None
+    """A BadState, or what else has bad states of its own."""
     story: tuple[str, ...] = ()
     """What happens from the beginning to the bad state, in sentences."""
     plugin: str = ""
@@ -54,9 +56,14 @@ def verify(course: Course) -> Verdict:
 
 def verify_all(courses: Iterable[Course]) -> Verdict:
     """One verdict on several courses: unsafe if one is, and all states counted."""
-    verdicts = [verify(course) for course in courses]
-    states = sum(verdict.states for verdict in verdicts)
-    return replace(next((it for it in verdicts if not it.safe), Verdict(0)), states=states)
+    return joined(verify(course) for course in courses)
+
+
+def joined(verdicts: Iterable[Verdict]) -> Verdict:
+    """One verdict of several: the first that is unsafe, if one is, and all states counted."""
+    known = list(verdicts)
+    states = sum(verdict.states for verdict in known)
+    return replace(next((it for it in known if not it.safe), Verdict(0)), states=states)
 
 
 def search(course: Course, groups: tuple[int, ...]) -> Verdict:

@@ -1,0 +1,164 @@
+"""Everything that may happen next while a volume is swapped, one function for each who acts.
+
+Nothing here says when: whatever may happen may happen at any time, in any order, or never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from replant.swap.conduct import Mind, done
+from replant.swap.world import (
+    PROTECTION,
+    Claim,
+    Going,
+    Phase,
+    Replant,
+    Stage,
+    World,
+    is_found,
+)
+
+_STARTED = Replant()
+
+
+class Act(Enum):
+    """The kinds of things that happen; ``story`` has a sentence for each."""
+
+    LOOK = "look"
+    WRITE = "write"
+    CHANGE = "change"
+    REFUSED = "refused"
+    BEGIN_ANEW = "begin anew"
+    RESUME = "resume"
+    UNDO = "undo"
+    SAY_VOLUME = "say volume"
+    SAY_CLAIM = "say claim"
+    UNPROTECT = "unprotect"
+    LET_GO = "let go"
+    DESTROY = "destroy"
+    DELETE_CLAIM = "delete claim"
+    NEW_CLAIM = "new claim"
+    DELETE_VOLUME = "delete volume"
+    LABEL = "label"
+
+
+class Event(NamedTuple):
+    """One thing that happens, and the world after it."""
+
+    act: Act
+    world: World
+    by_itself: bool = True
+    """Whether it comes sooner or later, when nobody disturbs anything."""
+    unanswered: bool = False
+    """Whether Replant does not hear what has come of its change."""
+
+
+def may_happen(mind: Mind, world: World) -> Iterator[Event]:
+    """All that may happen next; nothing once the disk is gone."""
+    if not world.disk:
+        return
+    for actor in (_replant, _fate, _volume_controller, _deleter, _person):
+        for event in actor(mind, world):
+            after = mind.tidied(event.world, world)
+            yield event if after is event.world else event._replace(world=after)
+
+
+def _replant(mind: Mind, world: World) -> Iterator[Event]:
+    replant = world.replant
+    if replant.stage in (Stage.DONE, Stage.STUCK):
+        return
+    if replant.stage is Stage.INTENT:
+        yield Event(Act.WRITE, mind.written(world))
+        return
+    if replant.owed and (world.volume is None or world.volume.going):
+        yield Event(Act.WRITE, mind.written(world))
+    if replant.look is None:
+        yield Event(Act.LOOK, mind.seeing(world))
+        if replant.stage is Stage.ACT:
+            # Whoever has waited long enough begins with what the journal has by then.
+            yield Event(Act.BEGIN_ANEW, world.with_replant(_STARTED))
+        return
+    blind = replant._replace(look=None)
+    after = done(world, mind.move(world))
+    if after is None:
+        yield Event(Act.REFUSED, world.with_replant(blind))
+        return
+    yield Event(Act.CHANGE, mind.concluded(after))
+    yield Event(Act.CHANGE, after.with_replant(blind), by_itself=False, unanswered=True)
+
+
+def _fate(mind: Mind, world: World) -> Iterator[Event]:
+    """Replant is killed, and started again to go on or to go back."""
+    if world.replant != _STARTED:
+        yield Event(Act.RESUME, world.with_replant(_STARTED), by_itself=False)
+    if not world.turned:
+        journal = world.journal
+        if mind.case.back:
+            # The volume of the run before is part of the plan, and not of its undoing.
+            journal = journal._replace(in_tree=None)
+        after = world._replace(replant=_STARTED, turned=True, journal=journal)
+        yield Event(Act.UNDO, after, by_itself=False)
+
+
+def _volume_controller(mind: Mind, world: World) -> Iterator[Event]:
+    """Says of volumes and claims what has become of them, and protects volumes in use."""
+    volume, claim = world.volume, world.claim
+    if claim and claim.own:
+        # It looks at a claim when it hears of it, and at its next round anyway; nobody should have
+        # to wait for that.
+        phase = Phase.BOUND if is_found(volume) else Phase.LOST
+        if claim.heard or claim.phase is not phase:
+            after = claim._replace(phase=phase, heard=False)
+            yield Event(Act.SAY_CLAIM, world.with_claim(after), by_itself=claim.heard)
+    if volume is None:
+        return
+    phase = Phase.AVAILABLE
+    if mind.case.claimed:
+        phase = Phase.BOUND if claim and claim.own else Phase.RELEASED
+    if volume.phase is not phase:
+        yield Event(Act.SAY_VOLUME, world.with_volume(volume._replace(phase=phase)))
+    if volume.going and volume.finalizers & PROTECTION and volume.phase is not Phase.BOUND:
+        after_it = volume._replace(finalizers=volume.finalizers & ~PROTECTION)
+        yield Event(Act.UNPROTECT, world.with_volume(after_it))
+
+
+def _deleter(mind: Mind, world: World) -> Iterator[Event]:
+    """The driver's provisioner, or the in-tree plugin: whoever deletes the disk of this volume."""
+    volume = world.volume
+    if volume is None:
+        return
+    its_own = mind.case.deleter(volume)
+    has = volume.finalizers & its_own
+    if has and not volume.deletes:
+        freed = volume._replace(finalizers=volume.finalizers & ~its_own)
+        yield Event(Act.LET_GO, world.with_volume(freed))
+    if volume.deletes and volume.phase is Phase.RELEASED and (has or not volume.going):
+        yield Event(Act.DESTROY, world._replace(volume=None, disk=False))
+
+
+def _person(mind: Mind, world: World) -> Iterator[Event]:
+    case, volume, claim = mind.case, world.volume, world.claim
+    unclaimed = case.claimed and not (claim and claim.own)
+    kinds = unclaimed + world.meddled + world.labelled
+    if claim is None and case.claimed:
+        another = Claim(own=False, phase=Phase.PENDING)
+        yield Event(Act.NEW_CLAIM, world.with_claim(another), by_itself=False)
+    if kinds and not case.all_at_once:
+        return
+    if claim and claim.own:
+        # That it is protected while a pod uses it makes it go later, and nothing else.
+        fair = volume is not None and volume.deletes and volume.going is not Going.BY_REPLANT
+        after = world._replace(claim=None, fair=fair or mind.gives_back(world))
+        yield Event(Act.DELETE_CLAIM, after, by_itself=False)
+    if volume is None or volume.going:
+        return
+    if not world.meddled:
+        after = world._replace(volume=volume._replace(going=Going.BY_A_PERSON), meddled=True)
+        yield Event(Act.DELETE_VOLUME, after, by_itself=False)
+    if not world.labelled:
+        # What is written on a volume that is being deleted goes with it, here as anywhere.
+        after = world._replace(volume=volume._replace(labelled=True), labelled=True)
+        yield Event(Act.LABEL, after, by_itself=False)
