@@ -57,8 +57,8 @@ def command(
     order cannot be read, or the plan is another cluster's.
     """
     from replant.cli.documents import Document
-    from replant.plan.courses import courses
-    from replant.proof import verify_all
+    from replant.plan.courses import verdict_on
+    from replant.proof import verify
 
     document = Document.read(path, max_size)
     compare = live or cluster["paths"]
@@ -68,10 +68,9 @@ def command(
         plan = document.plan()
         if compare:
             _refuse_other(plan, max_size=max_size, **cluster)
-        wanted = list(courses(plan))
+        verdict = verdict_on(plan)
     else:
-        wanted = [document.order()]
-    verdict = verify_all(wanted)
+        verdict = verify(document.order())
     click.echo(json.dumps(described(verdict), indent=2) if output == "json" else told(verdict))
     ctx.exit(0 if verdict.safe else UNSAFE)
 

@@ -1,4 +1,4 @@
-"""A plan as courses to be proved: one for each plugin."""
+"""A plan as what is to be proved: a course for each plugin, and the way of volumes to twins."""
 
 from __future__ import annotations
 
@@ -7,10 +7,27 @@ from dataclasses import replace
 
 from replant.gates.plugins import BASE_GATE, LIVES
 from replant.gates.versions import Version
-from replant.plan.model import GivenGates, Plan, Proof, RollNodes, SwitchControlPlane
-from replant.proof import Course, NodeGroup, NodesMove, SwitchMove, verify_all
+from replant.plan.model import (
+    GivenGates,
+    Plan,
+    Proof,
+    RestoreVolumes,
+    RollNodes,
+    SwapVolumes,
+    SwitchControlPlane,
+)
+from replant.proof import (
+    Course,
+    NodeGroup,
+    NodesMove,
+    SwitchMove,
+    Verdict,
+    joined,
+    verify_all,
+)
 from replant.proof.course import Move
 from replant.routing import Process
+from replant.swap.search import verify_swap
 from replant.translate import driver_of
 
 CONTROLLER = "kube-controller-manager"
@@ -60,9 +77,21 @@ def _alike(
     return tuple(alike.values())
 
 
+def verdict_on(plan: Plan) -> Verdict:
+    """On all that a plan does: on its courses, and on the way of volumes to their twins."""
+    return joined([verify_all(courses(plan)), *_swaps(plan)])
+
+
+def _swaps(plan: Plan) -> Iterator[Verdict]:
+    kinds = {type(it) for it in plan.steps}
+    for kind, back in ((SwapVolumes, False), (RestoreVolumes, True)):
+        if kind in kinds:
+            yield replace(verify_swap(back=back), plugin=", ".join(plan.plugins))
+
+
 def proved(plan: Plan) -> Proof:
-    """The proof of all of a plan's courses: unsafe if one is."""
-    verdict = verify_all(courses(plan))
+    """The proof of all that a plan does: unsafe if any of it is."""
+    verdict = verdict_on(plan)
     return Proof(
         safe=verdict.safe,
         bad_state=verdict.bad_state,
