@@ -18,3 +18,10 @@ def test_a_watch_is_asked_to_end_before_its_silence_means_anything(cluster: Clus
     (asked,) = cluster.world.asked
     assert asked.query["resourceVersion"] == "7"
     assert int(asked.query["timeoutSeconds"]) < TIMEOUT
+
+
+def test_only_a_newline_ends_what_a_watch_tells(cluster: Cluster) -> None:
+    """Annotations may hold what other texts end their lines with."""
+    odd = '{"type": "ADDED", "object": {"metadata": {"name": "a\u2028b\x85c"}}}\n'.encode()
+    cluster.world.documents[PATH] = odd + b"\n" + odd.rstrip()
+    assert cluster.read(told) == ["ADDED", "ADDED"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -172,3 +173,22 @@ def test_the_last_progress_is_that_of_all() -> None:
     rig.shown.when("1 of 1 pods", lambda: seen.append(1))
     rig.run(Stage(EVICT))
     assert seen
+
+
+def test_what_ends_while_much_is_under_way_is_looked_at_together() -> None:
+    ended = iter(range(1, 1000))
+
+    class Slow(Rig):
+        async def do(self, act: Act) -> object:
+            await asyncio.sleep(next(ended) / 200)
+            return await super().do(act)
+
+    class Pods(Stage):
+        def learn(self, act: Act, outcome: object, now: float) -> None:
+            super().learn(act, outcome, now)
+            self.acts = tuple(it for it in self.acts if it != act)
+
+    stage = Pods(*(replace(EVICT, pod=f"db-{it}") for it in range(100)), enough=100)
+    Slow().run(stage)
+    assert len(stage.learned) == 100
+    assert stage.turns < 75

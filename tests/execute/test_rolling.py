@@ -8,7 +8,13 @@ import pytest
 
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
 from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
-from replant.execute.rolling import EVICT_AGAIN, RETRY_EVICTION, FreshNode
+from replant.execute.rolling import (
+    DECIDE_AGAIN,
+    EVICT_AGAIN,
+    FRESH,
+    RETRY_EVICTION,
+    FreshNode,
+)
 from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
 from tests.plan.clusters import Kubelet, planned
@@ -144,5 +150,18 @@ def test_a_look_that_has_grown_old_is_taken_anew() -> None:
     stage.decide(nodes.world, 0)
     look = only(stage.decide(nodes.world, 20))
     stage.learn(look, FreshNode(nodes.world.node("n1"), (), "99"), 21)
-    assert isinstance(only(stage.decide(nodes.world, 22)), Switch)
-    assert isinstance(only(stage.decide(nodes.world, 30)), LookAtNode)
+    assert isinstance(only(stage.decide(nodes.world, 21 + FRESH)), Switch)
+    assert isinstance(only(stage.decide(nodes.world, 21.1 + FRESH)), LookAtNode)
+
+
+def test_what_is_to_be_done_stays_decided_until_something_is_seen() -> None:
+    """Hundreds of nodes are under way, and something happens to one of them: look at that one."""
+    nodes, stage = draining(), rolling()
+    evict = only(stage.decide(nodes.world, 0))
+    again = stage.decide(nodes.world, DECIDE_AGAIN / 2)
+    assert only(again) is evict
+    assert again.wake == DECIDE_AGAIN / 2
+    later = only(stage.decide(nodes.world, DECIDE_AGAIN))
+    assert (later == evict, later is evict) == (True, False)
+    nodes.pod("db-0", "n1", deletionTimestamp="2024-05-01T00:00:00Z")
+    assert stage.decide(nodes.world, DECIDE_AGAIN).acts == []

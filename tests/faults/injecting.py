@@ -150,12 +150,12 @@ class Process:
     @asynccontextmanager
     async def lines(
         self, path: str, params: Mapping[str, str]
-    ) -> AsyncIterator[tuple[Answer, AsyncIterator[str]]]:
+    ) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
         self._reach()
         async with self._nearby.lines(path, params) as (answer, lines):
             yield answer, self._heard(lines) if path.endswith(self._weather.deaf_to) else lines
 
-    async def _heard(self, lines: AsyncIterator[str]) -> AsyncIterator[str]:
+    async def _heard(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         weather, chance = self._weather, self._chance.random
         async for line in lines:
             self._reach()
@@ -164,7 +164,7 @@ class Process:
             if chance() < weather.broken:
                 raise TryLater("the connection failed: Connection reset by peer")
             if chance() < weather.expired:
-                yield '{"type":"ERROR","object":{"code":410,"message":"too old resource version"}}'
+                yield b'{"type":"ERROR","object":{"code":410,"message":"too old resource version"}}'
                 return
             yield line
 

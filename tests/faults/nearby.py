@@ -57,7 +57,7 @@ class Nearby:
     @contextlib.asynccontextmanager
     async def lines(
         self, path: str, params: Mapping[str, str]
-    ) -> AsyncIterator[tuple[Answer, AsyncIterator[str]]]:
+    ) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
         told: asyncio.Queue[MutableMapping[str, Any]] = asyncio.Queue()
         serving = asyncio.create_task(
             self._app(_scope(Request("GET", path, params)), _nothing_more, told.put)
@@ -117,10 +117,10 @@ async def _nothing_more() -> dict[str, Any]:
     raise AssertionError("nobody hangs up")
 
 
-async def _lines(told: asyncio.Queue[MutableMapping[str, Any]]) -> AsyncIterator[str]:
+async def _lines(told: asyncio.Queue[MutableMapping[str, Any]]) -> AsyncIterator[bytes]:
     while True:
         message = await told.get()
-        for line in message.get("body", b"").decode().splitlines():
+        for line in message.get("body", b"").splitlines():
             yield line
         if not message.get("more_body"):
             return

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from replant.sandbox.changes import Deletion
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import CONFIG_MAPS, NAMESPACES, PERSISTENT_VOLUMES, PODS
-from replant.sandbox.shelves import ADDED, DELETED, SNAPSHOTS, Event
-from replant.sandbox.store import Store
+from replant.sandbox.shelves import ADDED, DELETED, SNAPSHOTS, Entry, Event
+from replant.sandbox.store import Page, Store
 
 START = datetime(2024, 5, 1, tzinfo=UTC)
 MODIFIED = "MODIFIED"
@@ -252,3 +252,36 @@ def act(world: World, what: list[tuple[str, str, str]]) -> None:
             world.put(name, x=value)
         elif world.store.find(CONFIG_MAPS, name, "default"):
             world.remove(name)
+
+
+placed = st.tuples(names, st.sampled_from(["", "n1", "n2", "gone"]))
+
+
+@settings(deadline=None)
+@given(acts=st.lists(placed, max_size=20), limit=st.integers(1, 3))
+def test_what_is_on_a_node_is_found_wherever_it_has_been(
+    acts: list[tuple[str, str]], limit: int
+) -> None:
+    world = World()
+    for name, on in acts:
+        there = world.store.find(PODS, name, "default")
+        if on == "gone" and there:
+            world.store.delete(PODS, name, "default", Deletion(grace_period=0))
+        elif on != "gone" and not there:
+            world.store.create(PODS, pod(name, nodeName=on))
+        elif on != "gone" and there and not there.fields["spec.nodeName"]:
+            placing = there.value()
+            placing["spec"]["nodeName"] = on
+            world.store.update(PODS, placing, subresource="binding")
+
+    def wanted(entry: Entry) -> bool:
+        return entry.fields["spec.nodeName"] == "n1"
+
+    def page(start: str, at: int) -> Page:
+        return world.store.page(PODS, "default", wanted, limit, start, at, "n1")
+
+    found = [page("", 0)]
+    while found[-1].next_key:
+        found.append(page(found[-1].next_key, found[0].version))
+    listed = [entry for it in found for entry in it.entries]
+    assert listed == world.store.entries(PODS, wanted=wanted)

@@ -11,8 +11,9 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
@@ -42,15 +43,44 @@ one that starts answers before it has read the rules by which it allows anything
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
 
 
+class _Lanes:
+    """Clients of one connection each, as many as are needed at once, all with the same credentials.
+
+    A client that has many connections looks at each of them for every request.
+    """
+
+    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
+        self._make = make
+        self._all = [make()]
+        self._free = list(self._all)
+
+    @contextmanager
+    def one(self) -> Iterator[httpx.AsyncClient]:
+        """A client that nobody else uses meanwhile: the one used last, which is still connected."""
+        if not self._free:
+            self._all.append(self._make())
+            self._free.append(self._all[-1])
+        client = self._free.pop()
+        try:
+            yield client
+        finally:
+            self._free.append(client)
+
+    async def aclose(self) -> None:
+        for client in self._all:
+            await client.aclose()
+
+
 class Connection:
-    """One cluster's address, credentials and pool of connections. Use ``open``; then ``aclose``."""
+    """One cluster's address, credentials and connections. Use ``open``; then ``aclose``."""
 
     def __init__(self, kubeconfig: str | None, context: str | None, timeout: float) -> None:
         self._source = printable(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
         self._context = context
         self._timeout = timeout
         self._renewing = asyncio.Lock()
-        self._clients: list[httpx.AsyncClient] = []
+        self._lanes: list[_Lanes] = []
+        """The last have the credentials that are good now."""
         self._away = False
         self._doubtful_until = 0.0
         if kubeconfig and not Path(kubeconfig).expanduser().is_file():
@@ -73,7 +103,7 @@ class Connection:
             if self._context and self._auth.active_context != self._context:
                 # kr8s found no kubeconfig, and went for the service account of the pod it is in.
                 raise InputError(f"no such file has a context {self._context}", source=source)
-            self._clients.append(await self._client())
+            self._lanes.append(_Lanes(await self._maker()))
         except _BROKEN as error:
             raise InputError(_fault(error), source=source) from error
         finally:
@@ -81,8 +111,8 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for client in self._clients:
-            await client.aclose()
+        for lanes in self._lanes:
+            await lanes.aclose()
 
     async def get(self, path: str, params: Mapping[str, str]) -> Answer:
         """Read something."""
@@ -90,37 +120,37 @@ class Connection:
 
     async def ask(self, request: Request) -> Answer:
         """Ask once, and once more with new credentials if the present ones have expired."""
-        client = self._clients[-1]
-        answer = await self._send(client, request)
+        lanes = self._lanes[-1]
+        answer = await self._send(lanes, request)
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            await self._renew(client)
-            answer = await self._send(self._clients[-1], request)
+            await self._renew(lanes)
+            answer = await self._send(self._lanes[-1], request)
         self._doubt(answer)
         return answer
 
     @asynccontextmanager
     async def lines(
         self, path: str, params: Mapping[str, str]
-    ) -> AsyncIterator[tuple[Answer, AsyncIterator[str]]]:
+    ) -> AsyncIterator[tuple[Answer, AsyncIterator[bytes]]]:
         """An answer that goes on for as long as the server likes, line by line.
 
         One that is not 200 is read as a whole, and has no lines.
         """
         request = Request("GET", path, params)
-        client = self._clients[-1]
-        async with self._opened(client, request) as response:
+        lanes = self._lanes[-1]
+        async with self._opened(lanes, request) as response:
             if response.status_code != HTTPStatus.UNAUTHORIZED:
                 yield await self._begun(response)
                 return
         # They have expired, as those of clouds do every few minutes: once more with new ones.
-        await self._renew(client)
-        async with self._opened(self._clients[-1], request) as response:
+        await self._renew(lanes)
+        async with self._opened(self._lanes[-1], request) as response:
             yield await self._begun(response)
 
-    async def _begun(self, response: httpx.Response) -> tuple[Answer, AsyncIterator[str]]:
+    async def _begun(self, response: httpx.Response) -> tuple[Answer, AsyncIterator[bytes]]:
         if response.status_code == HTTPStatus.OK:
             answer = Answer(self.server, HTTPStatus.OK, response.headers, b"")
-            return answer, response.aiter_lines()
+            return answer, _lines_of(response)
         body = b"".join([piece async for piece in response.aiter_bytes()])
         answer = Answer(self.server, response.status_code, response.headers, body)
         self._doubt(answer)
@@ -134,30 +164,31 @@ class Connection:
         if answer.status == HTTPStatus.FORBIDDEN and now < self._doubtful_until:
             raise TryLater(f"the answer was {said(answer)}, but it has only just come back")
 
-    async def _renew(self, client: httpx.AsyncClient) -> None:
+    async def _renew(self, lanes: _Lanes) -> None:
         async with self._renewing:
-            if client is self._clients[-1]:  # else another request has been here meanwhile
+            if lanes is self._lanes[-1]:  # else another request has been here meanwhile
                 await self.open()
 
-    async def _client(self) -> httpx.AsyncClient:
+    async def _maker(self) -> Callable[[], httpx.AsyncClient]:
         token = (self._auth.token or "").strip()
-        return httpx.AsyncClient(
+        # One for all of them: each of its own would read all certificates that are trusted.
+        trust = httpx.create_ssl_context(await self._auth.ssl_context())  # type: ignore[no-untyped-call]
+        return partial(
+            httpx.AsyncClient,
             base_url=self._auth.server,
             headers={**_HEADERS, "Authorization": f"Bearer {token}"} if token else _HEADERS,
-            verify=await self._auth.ssl_context(),  # type: ignore[no-untyped-call]
+            verify=trust,
             proxy=self._auth.proxy,
             timeout=self._timeout,
         )
 
-    async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:
-        async with self._opened(client, request) as response:
+    async def _send(self, lanes: _Lanes, request: Request) -> Answer:
+        async with self._opened(lanes, request) as response:
             body = b"".join([piece async for piece in response.aiter_bytes()])
         return Answer(self.server, response.status_code, response.headers, body)
 
     @asynccontextmanager
-    async def _opened(
-        self, client: httpx.AsyncClient, request: Request
-    ) -> AsyncIterator[httpx.Response]:
+    async def _opened(self, lanes: _Lanes, request: Request) -> AsyncIterator[httpx.Response]:
         """An answer whose body is still to be read; what breaks it is told in our words.
 
         An httpx response that holds its body is part of a reference cycle, so bodies would pile up
@@ -165,15 +196,16 @@ class Connection:
         """
         name = self._auth.tls_server_name
         try:
-            async with client.stream(
-                request.method,
-                request.path,
-                params=request.params,
-                content=request.body or None,
-                headers={"Content-Type": request.content_type} if request.body else {},
-                extensions={"sni_hostname": name} if name else {},
-            ) as response:
-                yield response
+            with lanes.one() as client:
+                async with client.stream(
+                    request.method,
+                    request.path,
+                    params=request.params,
+                    content=request.body or None,
+                    headers={"Content-Type": request.content_type} if request.body else {},
+                    extensions={"sni_hostname": name} if name else {},
+                ) as response:
+                    yield response
         except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
             raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
         except httpx.TimeoutException as error:
@@ -197,7 +229,18 @@ class Connection:
         )
 
 
-async def _no_lines() -> AsyncIterator[str]:
+async def _lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
+    """The lines as bytes: in a text there are other ends of lines, which JSON may well hold."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *whole, rest = (rest + piece).split(b"\n")
+        for line in filter(None, whole):
+            yield line
+    if rest:
+        yield rest
+
+
+async def _no_lines() -> AsyncIterator[bytes]:
     return
     yield
 

@@ -64,6 +64,9 @@ class _Told(msgspec.Struct):
     object: msgspec.Raw
 
 
+_TOLD = msgspec.json.Decoder(_Told)
+
+
 class _Code(msgspec.Struct):
     code: int = 0
     message: str = ""
@@ -250,9 +253,9 @@ def _wanted(selected: Selected) -> dict[str, str]:
     return {name: value for name, value in wanted.items() if value}
 
 
-def _change(line: str, question: Question) -> Change:
+def _change(line: bytes, question: Question) -> Change:
     try:
-        told = msgspec.json.decode(line, type=_Told)
+        told = _TOLD.decode(line)
         if told.type != "ERROR":
             return Change(told.type, bytes(told.object))
         error = msgspec.json.decode(told.object, type=_Code)

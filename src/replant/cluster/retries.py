@@ -33,6 +33,15 @@ async def until_answered(
     notice: Callable[[str], None],
 ) -> T:
     """Call ``ask`` until it does not say TryLater; Unreachable when it always does."""
+    try:
+        return await ask()  # nearly always; what tenacity sets up costs more than the question
+    except TryLater as error:
+        failed = [error]
+
+    async def ask_again() -> T:
+        if failed:
+            raise failed.pop()  # the first try, of which tenacity has still to hear
+        return await ask()
 
     def tell(state: tenacity.RetryCallState) -> None:
         notice(f"{where}: {_why(state).reason}; asking again in {state.upcoming_sleep:.1f} s")
@@ -46,7 +55,7 @@ async def until_answered(
         reraise=True,
     )
     try:
-        return await retrying(ask)
+        return await retrying(ask_again)
     except TryLater as error:
         tried = retrying.statistics["attempt_number"]
         times = "once" if tried == 1 else f"{tried} times"

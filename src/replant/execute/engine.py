@@ -23,6 +23,9 @@ from replant.plan.model import Step
 
 ACTS_AT_ONCE = 256
 """Under way at a time: a hook may take minutes, and each of these is a node or a pod."""
+MANY, GATHERED = 16, 0.02
+"""While more than so many are under way, which wait for their turn, for so many seconds of the
+machine what happens is gathered: to look after each of them would be most of the work."""
 RELIST = 60.0
 """So long nothing that is waited for may come before the watches are doubted."""
 FAILING = 3600.0
@@ -153,6 +156,8 @@ class Engine:
             seconds = max(0.05, min(decision.wake, self._next_retry(now), self._lease.due))
             tasks = [task for _act, task in self._busy.values()]
             await self._timing.wait(tasks, self._mirror.changed, seconds)
+            if len(tasks) > MANY:
+                await asyncio.sleep(GATHERED)
         else:
             await asyncio.sleep(0)
         return False

@@ -37,6 +37,8 @@ EVICT_AGAIN = 30.0
 """So long a pod that was let go may look untouched before it is asked to go once more."""
 OBSERVE_AGAIN = 5.0
 LOOK_AGAIN = 2.0
+DECIDE_AGAIN = 1.0
+"""So long what is to be done stays decided, unless something is seen or comes of it."""
 FRESH = 3.0
 """So old, in seconds of the machine, the look may be on which a kubelet is switched."""
 GRACE = 30.0
@@ -72,7 +74,7 @@ class _Standing:
     evicted: dict[str, float] = field(default_factory=dict)
     """Pods, by uid, that were let go, which a watch may tell later; and when."""
     decided: Decision | None = None
-    """What it waits for, as long as nothing about it changes."""
+    """What it waits for and what is to be done, as long as nothing about it changes."""
     until: float = 0.0
     """And not beyond this moment."""
 
@@ -206,11 +208,13 @@ class Rolling:
             found = Decision()
             self._go_on(name, world, now, found)
             decision.add(found)
-            # What is to be done is decided upon again until it is done.
-            standing.decided = None if found.acts else found
-            standing.until = now + found.wake
+            # A kubelet is switched upon a look that must be fresh at that very moment.
+            switches = any(isinstance(it, Switch) for it in found.acts)
+            standing.decided = None if switches else found
+            standing.until = now + min(found.wake, DECIDE_AGAIN if found.acts else found.wake)
         else:
             decision.add(standing.decided)
+            decision.wake = min(decision.wake, standing.until - now)
 
     def _go_on(self, name: str, world: World, now: float, decision: Decision) -> None:
         node, target, standing = world.node(name), self._targets[name], self._under_way[name]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,8 @@ from replant.sandbox.refusals import EXPIRED_LIST, expired
 from replant.sandbox.resources import Path, Resource
 
 ADDED, MODIFIED_EVENT, DELETED = "ADDED", "MODIFIED", "DELETED"
+NODE_NAME = "spec.nodeName"
+"""The one field that kubelets, and whoever drains, ask for again and again."""
 SNAPSHOTS = 32
 """So many lists of a resource that are still being paged through are remembered."""
 
@@ -91,20 +93,39 @@ class Shelf:
         self._promised: list[int] = []
         """Versions that somebody pages through, and that are still the present one."""
         self._kept: OrderedDict[int, View] = OrderedDict()
+        self._on_nodes: dict[str, set[str]] = {}
+        """By node, the keys of what is there."""
 
     def put(self, entry: Entry) -> None:
         """Keep an object, in place of what it was before."""
         self._keep_promises()
         key = entry.key
-        if key not in self.now.entries:
+        before = self.now.entries.get(key)
+        if before is None:
             insort(self.now.keys, key)
         self.now.entries[key] = entry
+        if NODE_NAME in entry.fields:
+            self._move(key, before.fields[NODE_NAME] if before else "", entry.fields[NODE_NAME])
 
     def remove(self, key: str) -> None:
         """Keep it no longer."""
         self._keep_promises()
-        del self.now.entries[key]
+        before = self.now.entries.pop(key)
         del self.now.keys[bisect_left(self.now.keys, key)]
+        self._move(key, before.fields.get(NODE_NAME, ""), "")
+
+    def on_node(self, node: str, span: range) -> list[int]:
+        """Those of some places, as things are now, where something of a node stands."""
+        places = (bisect_left(self.now.keys, key) for key in self._on_nodes.get(node, ()))
+        return sorted(place for place in places if place in span)
+
+    def _move(self, key: str, before: str, after: str) -> None:
+        if before == after:
+            return
+        if before:
+            self._on_nodes[before].discard(key)
+        if after:
+            self._on_nodes.setdefault(after, set()).add(key)
 
     def log(self, event: Event, window: int) -> None:
         """Remember what has happened, and forget what is long past."""
@@ -141,14 +162,16 @@ class Shelf:
         return self._kept[version]
 
 
-def selected(view: View, span: range, wanted: Wanted, limit: int) -> tuple[list[Entry], range]:
+def selected(
+    view: View, places: Sequence[int], wanted: Wanted, limit: int
+) -> tuple[list[Entry], range]:
     """Up to so many that are wanted, and the places from the next one of them on."""
     page: list[Entry] = []
-    for place in span:
+    for place in places:
         entry = view.entries[view.keys[place]]
         if wanted(entry):
             if limit and len(page) == limit:
-                return page, range(place, span.stop)
+                return page, range(place, places[-1] + 1)
             page.append(entry)
     return page, range(0)
 

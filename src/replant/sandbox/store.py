@@ -120,8 +120,12 @@ class Store:
         limit: int = 0,
         start: str = "",
         at: int = 0,
+        node: str = "",
     ) -> Page:
-        """A part of a list, from ``start`` on, as everything was at version ``at``."""
+        """A part of a list, from ``start`` on, as everything was at version ``at``.
+
+        Whoever wants only what is on a node may say so, and is answered sooner.
+        """
         shelf = self._shelves[resource.qualified]
         version = at if at > 0 else self.version
         view = shelf.as_of(at)
@@ -130,7 +134,8 @@ class Store:
         if wanted is None:
             page, rest = view.take(span[:taken]), span[taken:]
         else:
-            page, rest = selected(view, span, wanted, limit)
+            places = shelf.on_node(node, span) if node and view is shelf.now else span
+            page, rest = selected(view, places, wanted, limit)
         if not rest:
             return Page(page, version)
         if at <= 0:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from replant.objects import Object
 from replant.sandbox.api import answers
 from replant.sandbox.api.asking import Target, number, wanted_format
-from replant.sandbox.api.selection import wanted
+from replant.sandbox.api.selection import only_node, wanted
 from replant.sandbox.refusals import (
     ApiError,
     Cause,
@@ -59,7 +59,9 @@ def _page(store: Store, request: Request, target: Target) -> Page:
     at, start = _read_token(token) if token else (exact_version(store, request), "")
     selected = wanted(request, target.resource)
     try:
-        return store.page(target.resource, target.namespace, selected, limit, start, at)
+        return store.page(
+            target.resource, target.namespace, selected, limit, start, at, only_node(request)
+        )
     except ApiError as error:
         if error.code != GONE or not token:
             raise

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from replant.inventory.selectors import Selector
 from replant.sandbox.refusals import bad_request
 from replant.sandbox.resources import Resource
-from replant.sandbox.shelves import Entry, Wanted
+from replant.sandbox.shelves import NODE_NAME, Entry, Wanted
 
 _NAMES: dict[str, Callable[[Entry], str]] = {
     "metadata.name": lambda entry: entry.name,
@@ -29,6 +29,13 @@ def wanted(request: Request, resource: Resource, name: str = "") -> Wanted | Non
     if not conditions:
         return None
     return lambda entry: all(condition(entry) for condition in conditions)
+
+
+def only_node(request: Request) -> str:
+    """The node on which everything must be that is meant; nothing if it may be anywhere."""
+    said = request.query_params.get("fieldSelector", "")
+    parts = [part.partition("=") for part in said.split(",")]
+    return next((value.removeprefix("=") for field, _, value in parts if field == NODE_NAME), "")
 
 
 def _labels(said: str) -> Wanted:
