@@ -104,6 +104,7 @@ ON_SANDBOX = ("--yes", "--actuator", "sandbox")
         (("--resume", "--run", "x"), "There is no run x."),
         (("--resume", "--journal", "/"), "the journal cannot be read: Is a directory"),
         (("--resume", "--journal", __file__), "is no journal"),
+        (("--resume", "--journal", "/nowhere/run"), "/nowhere/run: there is no such journal"),
     ],
     ids=str,
 )
@@ -289,6 +290,9 @@ def test_a_journal_in_a_file_knows_its_cluster_and_its_way_back(
     for way in ("--resume", "--undo"):
         code, _, err = apply(other, way, "--yes", *journal)
         assert (code, "belongs to another cluster" in err) == (1, True), err
+    for option in ("--hook", "--agent-image"):
+        code, _, err = apply(config, "--resume", "--yes", option, "x", *journal)
+        assert (code, f"--actuator sandbox, to which {option} means nothing" in err) == (1, True)
     code, out, err = apply(config, "--undo", "--yes", *journal)
     assert (code, "undone in" in out) == (0, True), err
 

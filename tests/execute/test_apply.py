@@ -77,6 +77,13 @@ def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
         with pytest.raises(Halted):
             await applying.begin(await it.plan(Goal.ENABLE, EBS), {})
         (run,) = await journals.runs()
+        written = (tmp_path / "journal").read_bytes()
+        for other, who in ((b"", "an older"), (b',"format":99', "a newer")):
+            (tmp_path / "journal").write_bytes(written.replace(b',"format":1', other, 1))
+            for go_on in (it.applying(journals).resume, it.applying(journals).undo):
+                with pytest.raises(Refused, match=f"was begun by {who} Replant"):
+                    await go_on(run.id)
+        (tmp_path / "journal").write_bytes(written)
         assert (await it.applying(journals).resume(run.id)).state is State.DONE
         assert await migrated(it) == [True] * 4
 

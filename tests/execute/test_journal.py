@@ -111,6 +111,12 @@ def test_a_full_disk_costs_no_more_than_what_it_did_not_take(tmp_path: Path) -> 
     assert [it.step or it.why for it in asyncio.run(story())] == ["one", "the disk is full"]
 
 
+def test_a_folder_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file: there can be no folder for the journal: File ex"):
+        asyncio.run(FileJournals(tmp_path / "file" / "journal").begin(run_of()))
+
+
 def test_a_disk_that_takes_it_bit_by_bit_gets_it_all(tmp_path: Path) -> None:
     class Slow(FullDisk):
         def write(self, data: memoryview) -> int:

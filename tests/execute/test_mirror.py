@@ -89,3 +89,28 @@ def test_watches_that_tell_something_are_begun_again_at_once() -> None:
 def test_what_cannot_be_read_is_not_decided_about(server: Watched) -> None:
     with pytest.raises(Final, match="cannot be read"):
         followed(server)
+
+
+def test_when_one_list_cannot_be_read_the_others_are_not_read_on() -> None:
+    class Forbidding(Watched):
+        async def list_pages(
+            self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
+        ) -> AsyncIterator[Page]:
+            if resource.kind == "Node":
+                raise Final("you may not")
+            async for page in super().list_pages(resource, namespace=namespace, selected=selected):
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                read.append(resource.kind)
+                yield page
+
+    async def story() -> None:
+        mirror = Mirror(Forbidding(), World(), Clock(), lambda _: None)
+        with pytest.raises(Final, match="you may not"):
+            await mirror.start()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    read: list[str] = []
+    asyncio.run(story())
+    assert read == []

@@ -9,6 +9,7 @@ import signal
 import sys
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,7 +18,7 @@ from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
 from replant.cli.whole_files import WholeFile
-from replant.errors import Blocked, Forbidden, Halted, Refused, ReplantError, printable
+from replant.errors import Blocked, Forbidden, Halted, InputError, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State, Summary
@@ -153,6 +154,8 @@ async def _find_run(given: dict[str, Any]) -> tuple[Summary, Run]:
     """The run that is meant, as the list of runs and as its journal have it."""
     report = Report(verbose=True)
     async with connected(given, report.note) as reader:
+        if given["journal"] != CLUSTER and not Path(given["journal"]).expanduser().exists():
+            raise InputError("there is no such journal", source=given["journal"])
         journals = journals_of(given["journal"], reader, RealTiming(), report.note)
         summary = await chosen(journals, given["run_id"])
         return summary, await journals.read(summary.id)
@@ -165,6 +168,14 @@ def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
         explicit = source(name) is click.core.ParameterSource.COMMANDLINE
         if not explicit and name in run.header.options:
             given[name] = run.header.options[name]
+    for name, actuator in (("hook", "hooks"), ("agent_image", "kubeadm")):
+        explicit = source(name) is click.core.ParameterSource.COMMANDLINE
+        if explicit and given["actuator"] != actuator:
+            option = f"--{name.replace('_', '-')}"
+            raise Refused(
+                f"The run {run.header.id} goes on with --actuator {given['actuator']}, to which "
+                f"{option} means nothing: leave it out, or say --actuator {actuator} too."
+            )
 
 
 def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:

@@ -23,9 +23,9 @@ from replant.plan.model import Step
 
 ACTS_AT_ONCE = 256
 """Under way at a time: a hook may take minutes, and each of these is a node or a pod."""
-MANY, GATHERED = 16, 0.02
-"""While more than so many are under way, which wait for their turn, for so many seconds of the
-machine what happens is gathered: to look after each of them would be most of the work."""
+MANY, GATHERED = 16, 0.03
+"""While more than so many acts and waits are under way, what happens is gathered for so many
+seconds of the machine: to look after each single event would be most of the work."""
 RELIST = 60.0
 """So long nothing that is waited for may come before the watches are doubted."""
 FAILING = 3600.0
@@ -156,7 +156,7 @@ class Engine:
             seconds = max(0.05, min(decision.wake, self._next_retry(now), self._lease.due))
             tasks = [task for _act, task in self._busy.values()]
             await self._timing.wait(tasks, self._mirror.changed, seconds)
-            if len(tasks) > MANY:
+            if len(tasks) + len(waits) > MANY:
                 await asyncio.sleep(GATHERED)
         else:
             await asyncio.sleep(0)

@@ -59,7 +59,15 @@ class Mirror:
 
     async def start(self) -> None:
         """Read everything once; from then on it is watched."""
-        versions = await asyncio.gather(*(self._list(it) for it in WATCHED))
+        lists = [asyncio.create_task(self._list(it)) for it in WATCHED]
+        try:
+            versions = await asyncio.gather(*lists)
+        except BaseException:
+            # One that cannot be read is enough: the others are not asked for to no purpose.
+            for it in lists:
+                it.cancel()
+            await asyncio.gather(*lists, return_exceptions=True)
+            raise
         for resource, version in zip(WATCHED, versions, strict=True):
             self._tasks[resource] = asyncio.create_task(self._follow(resource, version))
 

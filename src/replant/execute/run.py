@@ -24,7 +24,17 @@ from replant.execute.draining import DrainRules, drain
 from replant.execute.engine import Counts, Display, Engine
 from replant.execute.hands import Hands
 from replant.execute.insisting import insist
-from replant.execute.journal import Entry, Header, Journal, Journals, Mark, Run, State, Summary
+from replant.execute.journal import (
+    FORMAT,
+    Entry,
+    Header,
+    Journal,
+    Journals,
+    Mark,
+    Run,
+    State,
+    Summary,
+)
 from replant.execute.lease import Lease
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
@@ -158,6 +168,7 @@ class Applying:
                 by=f"{_user()}@{socket.gethostname()}",
                 options=options,
                 cluster=await self._cluster(),
+                format=FORMAT,
             )
             run = Run(header, plan, baseline(before))
             self._begun = True
@@ -171,8 +182,7 @@ class Applying:
         self._begun = True
 
         async def work() -> Result:
-            run, journal = await self._journals.open(run_id)
-            await self._refuse_foreign(run)
+            run, journal = await self._open(run_id)
             return await self._go_on(run, journal)
 
         return await self._alone(work)
@@ -183,8 +193,7 @@ class Applying:
 
         async def work() -> Result:
             await self._refuse_out_of_turn(run_id)
-            run, journal = await self._journals.open(run_id)
-            await self._refuse_foreign(run)
+            run, journal = await self._open(run_id)
             if run.state is State.DONE:
                 await self._refuse_upgraded(run)
             if not run.undoing:
@@ -194,6 +203,17 @@ class Applying:
             return await self._go_on(run, journal)
 
         return await self._alone(work)
+
+    async def _open(self, run_id: str) -> tuple[Run, Journal]:
+        """A run that was begun before, if it is one that this Replant understands, and its own."""
+        run, journal = await self._journals.open(run_id)
+        try:
+            _refuse_unlike(run)
+            await self._refuse_foreign(run)
+        except BaseException:
+            await journal.aclose()
+            raise
+        return run, journal
 
     async def _go_on(self, run: Run, journal: Journal) -> Result:
         plan = run.plan
@@ -388,6 +408,17 @@ async def refuse_second(journals: Journals) -> None:
                 f"The run {run.id} is unfinished. Go on with it (--resume), or take it back "
                 "(--undo), before another is begun."
             )
+
+
+def _refuse_unlike(run: Run) -> None:
+    """Refused if another version of Replant began a run whose journal means something else."""
+    theirs = run.header.format
+    if theirs != FORMAT:
+        who = "an older" if theirs < FORMAT else "a newer"
+        raise Refused(
+            f"The run {run.header.id} was begun by {who} Replant, whose journal has the format "
+            f"{theirs} and not {FORMAT}: go on with it, or take it back, with that one."
+        )
 
 
 def _user() -> str:

@@ -4,6 +4,7 @@ It holds the plan, how the cluster was, intents and backups, and never the truth
 """
 
 from replant.execute.journal.model import (
+    FORMAT,
     Entry,
     Header,
     Journal,
@@ -14,4 +15,4 @@ from replant.execute.journal.model import (
     Summary,
 )
 
-__all__ = ["Entry", "Header", "Journal", "Journals", "Mark", "Run", "State", "Summary"]
+__all__ = ["FORMAT", "Entry", "Header", "Journal", "Journals", "Mark", "Run", "State", "Summary"]

@@ -41,7 +41,13 @@ class FileJournals:
     async def begin(self, run: Run) -> FileJournal:
         """Make the file; one that is there is not touched."""
         first = msgspec.json.encode(_First(run.header, run.plan, run.before)) + b"\n"
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"there can be no folder for the journal: {error.strerror}",
+                source=str(self._path.parent),
+            ) from error
         draft = self._path.with_name(f".{self._path.name}.{run.header.id}")
         try:
             with draft.open("xb") as file:

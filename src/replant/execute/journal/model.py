@@ -12,6 +12,10 @@ from msgspec import Struct
 from replant.execute.census_model import Census
 from replant.plan.model import Plan
 
+FORMAT = 1
+"""One more whenever what a journal holds means something else than before. Runs of a Replant that
+did not count have none."""
+
 
 class Mark(StrEnum):
     """What an entry is about."""
@@ -69,6 +73,8 @@ class Header(_Written, frozen=True, kw_only=True):
     """How gates are switched and pods are drained, so that it goes on in the same way."""
     cluster: str = ""
     """The uid of its namespace kube-system: a file may be taken to another cluster."""
+    format: int = 0
+    """The FORMAT of whoever began it."""
 
 
 @dataclass(slots=True)
