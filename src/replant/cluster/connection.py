@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import httpx
 import yaml
@@ -195,12 +196,13 @@ class Connection:
         while a bulk reader has the garbage collector off. A streamed one does not.
         """
         name = self._auth.tls_server_name
+        # Left to httpx, what is asked for would be taken apart and put together three times.
+        query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
         try:
             with lanes.one() as client:
                 async with client.stream(
                     request.method,
-                    request.path,
-                    params=request.params,
+                    f"{self._auth.server.rstrip('/')}{request.path}{query}",
                     content=request.body or None,
                     headers={"Content-Type": request.content_type} if request.body else {},
                     extensions={"sni_hostname": name} if name else {},
