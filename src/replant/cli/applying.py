@@ -170,7 +170,7 @@ def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
             given[name] = run.header.options[name]
     for name, actuator in (("hook", "hooks"), ("agent_image", "kubeadm")):
         explicit = source(name) is click.core.ParameterSource.COMMANDLINE
-        if explicit and given["actuator"] != actuator:
+        if explicit and given["actuator"] not in (None, actuator):
             option = f"--{name.replace('_', '-')}"
             raise Refused(
                 f"The run {run.header.id} goes on with --actuator {given['actuator']}, to which "
