@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from tests.real.ground.api import Object
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ROLES, ControlPlane
 from tests.real.ground.drivers import ControllerDriver, NodeDriver
-from tests.real.ground.nodes import DRIVER
+from tests.real.ground.nodes import DRIVER, LightNode
 from tests.real.ground.processes import wait_for
 from tests.real.ground.volumes import Volume, new_volume, pod_object
 from tests.real.test_node import WRITES, called, container, real_node, registered
@@ -32,6 +33,7 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 WRITES_A_VOLUME = 6
 LONGEST_GAP = 0.2
+FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 
 
 @pytest.fixture(scope="module", params=["old", "new"])
@@ -141,53 +143,98 @@ def test_a_volume_under_a_container_when_the_gates_are_gone(
     under_a_container(new, cloud, ground, {})
 
 
+def test_what_was_converted_or_put_back_is_reclaimed_with_its_claim(
+    old: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    old.start_controller_manager({GATE: True}, cloud)
+    role = old.role_kubeconfig("apply")
+    old.apply_role("convert")
+    folder = ground / "convert-reclaimed"
+    with (
+        installed(old),
+        LightNode(old.api, cloud.instance(), old.version, {GATE: True}, [DRIVER]),
+        ControllerDriver(old, cloud, folder, provisions=True),
+    ):
+        for name, back in (("reclaimed-native", False), ("reclaimed-in-tree", True)):
+            reclaim(old, new_volume(old.api, cloud, name), role, back=back)
+
+
+def reclaim(plane: ControlPlane, volume: Volume, role: Path, *, back: bool) -> None:
+    """Convert a volume whose disk is to be deleted with its claim, and delete the claim."""
+
+    def deletable() -> bool:
+        """Whether the provisioner has given its finalizer to what it will delete."""
+        return FINALIZER in volume.pv["metadata"]["finalizers"]
+
+    wanted = {
+        "metadata": {"annotations": {PROVISIONED_BY: "kubernetes.io/aws-ebs"}},
+        "spec": {"persistentVolumeReclaimPolicy": "Delete"},
+    }
+    plane.api.patch("PersistentVolume", volume.name, wanted)
+    wait_for(deletable, "the finalizer", 60)
+    replant(role, "convert", volume.name)
+    wait_for(deletable, "the finalizer", 60)
+    if back:
+        replant(role, "convert", volume.name, "--undo")
+    assert ("csi" in volume.pv["spec"]) == (not back)
+    assert volume.cloud.has(volume.disk)
+    plane.api.delete("PersistentVolumeClaim", volume.name, "default")
+    wait_for(lambda: not volume.cloud.has(volume.disk), "the disk to be deleted", 60)
+    wait_for(lambda: not plane.api.find("PersistentVolume", volume.name), "the volume to go", 60)
+
+
+@contextmanager
+def installed(plane: ControlPlane) -> Iterator[None]:
+    """The driver is installed for a while, as far as the API server knows."""
+    driver = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "spec": {}}
+    plane.api.create({**driver, "metadata": {"name": DRIVER}})
+    yield
+    plane.api.delete("CSIDriver", DRIVER)
+
+
 def under_a_container(
     plane: ControlPlane, cloud: Cloud, ground: Path, gates: dict[str, bool]
 ) -> None:
-    driver_object = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver"}
-    plane.api.create({**driver_object, "metadata": {"name": DRIVER}, "spec": {}})
     role = plane.role_kubeconfig("apply")
     plane.apply_role("convert")
-    try:
-        with (
-            ControllerDriver(plane, cloud, ground / f"convert-driver-{plane.version}"),
-            real_node(plane, cloud, ground, gates) as (machine, instance),
-        ):
-            driver = NodeDriver(machine, instance)
-            wait_for(lambda: DRIVER in registered(plane, machine), "the driver to be registered")
-            volume = new_volume(plane.api, cloud, f"converted-{instance.id}")
-            plane.api.create(pod_object("writer", machine.name, volume.name, WRITES))
-            lines = driver.disks / volume.disk / "lines"
-            wait_for(lines.exists, "the container to write", 60)
-            wait_for(lambda: volume.attachments[0]["status"]["attached"], "the attachment")
-            wait_for(lambda: "containerID" in container(plane), "the kubelet to say so")
-            untouched = seen(plane, volume)
-            asked = called(driver, volume.disk)
-            gaps: dict[bool, list[float]] = {True: [], False: []}
-            for native in (True, False, True, False, True):
-                undo = () if native else ("--undo",)
-                convert = partial(replant, role, "convert", volume.name, *undo)
-                gap, said = longest_gap(lines, convert)
-                gaps[native].append(gap)
-                assert ("csi" in volume.pv["spec"]) == native, said
-                assert seen(plane, volume) == untouched
-                assert called(driver, volume.disk) == asked
-            # A machine that is busy with something else has gaps of its own, but not each time.
-            assert max(min(gaps[True]), min(gaps[False])) < LONGEST_GAP, gaps
-
-            machine.restart_kubelet()
-            plane.restart_controller_manager()
-            before = lines.read_text()
-            wait_for(lambda: lines.read_text() != before, "the container to write on")
+    with (
+        installed(plane),
+        ControllerDriver(plane, cloud, ground / f"convert-driver-{plane.version}"),
+        real_node(plane, cloud, ground, gates) as (machine, instance),
+    ):
+        driver = NodeDriver(machine, instance)
+        wait_for(lambda: DRIVER in registered(plane, machine), "the driver to be registered")
+        volume = new_volume(plane.api, cloud, f"converted-{instance.id}")
+        plane.api.create(pod_object("writer", machine.name, volume.name, WRITES))
+        lines = driver.disks / volume.disk / "lines"
+        wait_for(lines.exists, "the container to write", 60)
+        wait_for(lambda: volume.attachments[0]["status"]["attached"], "the attachment")
+        wait_for(lambda: "containerID" in container(plane), "the kubelet to say so")
+        untouched = seen(plane, volume)
+        asked = called(driver, volume.disk)
+        gaps: dict[bool, list[float]] = {True: [], False: []}
+        for native in (True, False, True, False, True):
+            undo = () if native else ("--undo",)
+            convert = partial(replant, role, "convert", volume.name, *undo)
+            gap, said = longest_gap(lines, convert)
+            gaps[native].append(gap)
+            assert ("csi" in volume.pv["spec"]) == native, said
             assert seen(plane, volume) == untouched
-            plane.api.delete("Pod", "writer", "default")
-            wait_for(lambda: not volume.attached_to, "the disk to be freed", 60)
-            wait_for(lambda: not volume.attachments, "the attachment to go", 60)
-            assert called(driver, volume.disk)[-2:] == ["NodeUnpublishVolume", "NodeUnstageVolume"]
-            written = [int(line) for line in lines.read_text().split()]
-            assert written == list(range(1, len(written) + 1)), "a line was lost"
-    finally:
-        plane.api.delete("CSIDriver", DRIVER)
+            assert called(driver, volume.disk) == asked
+        # A machine that is busy with something else has gaps of its own, but not each time.
+        assert max(min(gaps[True]), min(gaps[False])) < LONGEST_GAP, gaps
+
+        machine.restart_kubelet()
+        plane.restart_controller_manager()
+        before = lines.read_text()
+        wait_for(lambda: lines.read_text() != before, "the container to write on")
+        assert seen(plane, volume) == untouched
+        plane.api.delete("Pod", "writer", "default")
+        wait_for(lambda: not volume.attached_to, "the disk to be freed", 60)
+        wait_for(lambda: not volume.attachments, "the attachment to go", 60)
+        assert called(driver, volume.disk)[-2:] == ["NodeUnpublishVolume", "NodeUnstageVolume"]
+        written = [int(line) for line in lines.read_text().split()]
+        assert written == list(range(1, len(written) + 1)), "a line was lost"
 
 
 def seen(plane: ControlPlane, volume: Volume) -> dict[str, Any]:

@@ -99,6 +99,11 @@ class Cloud(Stoppable):
         """Attach it behind everybody's back."""
         self._ec2.attach_volume(VolumeId=disk, InstanceId=instance.id, Device="/dev/xvdz")
 
+    def has(self, disk: str) -> bool:
+        """Whether there is such a disk."""
+        found = self._ec2.describe_volumes(Filters=[{"Name": "volume-id", "Values": [disk]}])
+        return bool(found["Volumes"])
+
     def attached_to(self, disk: str) -> str:
         """The instance that has the disk, or nothing."""
         found = self._ec2.describe_volumes(VolumeIds=[disk])["Volumes"][0]["Attachments"]

@@ -15,9 +15,14 @@ from tests.real.ground.processes import Process, Stoppable
 
 
 class ControllerDriver(Stoppable):
-    """The driver's controller service, and an attacher that obeys VolumeAttachments with it."""
+    """The driver's controller service, and an attacher that obeys VolumeAttachments with it.
 
-    def __init__(self, plane: ControlPlane, cloud: Cloud, folder: Path) -> None:
+    With ``provisions``, also the provisioner that makes and deletes volumes.
+    """
+
+    def __init__(
+        self, plane: ControlPlane, cloud: Cloud, folder: Path, *, provisions: bool = False
+    ) -> None:
         folder.mkdir()
         recipe = programs.csi()
         socket = folder / "csi.sock"
@@ -41,9 +46,22 @@ class ControllerDriver(Stoppable):
             folder,
         )
 
+        self._parts = [self._attacher, self._driver]
+        if provisions:
+            provisioner = Process(
+                "csi-provisioner",
+                [
+                    str(programs.provisioner().program("csi-provisioner")),
+                    f"--kubeconfig={plane.kubeconfig('csi-provisioner')}",
+                    f"--csi-address={socket}",
+                ],
+                folder,
+            )
+            self._parts.insert(0, provisioner)
+
     def stop(self) -> None:
-        self._attacher.kill()
-        self._driver.kill()
+        for part in self._parts:
+            part.kill()
 
 
 class NodeDriver:

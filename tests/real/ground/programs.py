@@ -140,6 +140,17 @@ def csi() -> Recipe:
     )
 
 
+def provisioner() -> Recipe:
+    """The provisioner that drivers ship with, in a module of its own: it wants older libraries."""
+    return Recipe(
+        "provisioner",
+        _module(REAL / "provisioner"),
+        (_go_build("tool"),),
+        ("csi-provisioner",),
+        go_version(),
+    )
+
+
 def reference() -> Recipe:
     """The reference translator: as of today, and the last that knew rbd."""
     return Recipe(
@@ -176,7 +187,7 @@ def debian() -> Recipe:
 def recipes() -> tuple[Recipe, ...]:
     """All that is to be built here: what the user has given is not."""
     own = [kubernetes(version) for version in (OLD, newest()) if not_given(version)]
-    return (etcd(), reference(), csi(), debian(), *own)
+    return (etcd(), reference(), csi(), provisioner(), debian(), *own)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
