@@ -17,6 +17,12 @@ PERSISTENT_VOLUME = "PersistentVolume"
 PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
 STORAGE_CLASS = "StorageClass"
 
+DEFAULT_CLASS = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+"""With one of them, where it says true, a class serves the claims that name none."""
+
 GROUPS = {
     "PersistentVolume": "",
     "PersistentVolumeClaim": "",

@@ -10,6 +10,7 @@ from replant.cli import options
 from replant.cli.plan import PLATFORMS, chosen_plugins
 
 if TYPE_CHECKING:
+    from replant.plan.classes import ClassWay
     from replant.plan.convert import Asked
 
 FORMATS = ("table", "yaml", "json")
@@ -30,6 +31,18 @@ Examples:
   replant convert -o yaml > convert.yaml
   replant verify convert.yaml && replant apply convert.yaml
 """
+
+
+def _suffix(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
+    from replant.errors import Refused
+    from replant.plan.classes import refuse_suffix
+
+    try:
+        if value:
+            refuse_suffix(value)
+    except Refused as error:
+        raise click.BadParameter(str(error)) from None
+    return value
 
 
 @click.command(epilog=EXAMPLES)
@@ -77,6 +90,18 @@ Examples:
     "--accept-owners",
     is_flag=True,
     help="Go on where Argo CD, Flux or Helm writes the volume from a repository.",
+)
+@click.option(
+    "--storage-classes",
+    is_flag=True,
+    help="Make the plugins' StorageClasses again too, under their names, with the driver.",
+)
+@click.option(
+    "--class-suffix",
+    callback=_suffix,
+    default="",
+    metavar="SUFFIX",
+    help="Make CSI classes beside the old ones instead, with names that end so.",
 )
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], hidden=True)
 @click.option(
@@ -126,13 +151,27 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         raise click.UsageError("files cannot be changed: leave -f out, or --dry-run=false")
     if given["paths"] and given["undo"]:
         raise click.UsageError("what is undone is in the cluster's journal: leave -f out")
+    if given["undo"] and (given["storage_classes"] or given["class_suffix"]):
+        raise click.UsageError(
+            "--undo puts volumes back; a whole run, with its classes, is taken back by replant "
+            "apply --undo"
+        )
     from replant.cli.converting import convert
 
     ctx.exit(convert(asked(given), given))
 
 
+def _way(given: dict[str, Any]) -> ClassWay:
+    from replant.plan.classes import ClassWay
+
+    if given["class_suffix"]:
+        return ClassWay.TWIN
+    return ClassWay.REPLACE if given["storage_classes"] else ClassWay.LEAVE
+
+
 def asked(given: dict[str, Any]) -> Asked:
     """What the options ask for."""
+    from replant.plan.classes import AskedClasses
     from replant.plan.convert import Asked
     from replant.plan.verdicts import Accepted
 
@@ -148,4 +187,5 @@ def asked(given: dict[str, Any]) -> Asked:
         selector=given["selector"],
         accepted=accepted,
         platform=given["platform"],
+        classes=AskedClasses(_way(given), given["class_suffix"]),
     )

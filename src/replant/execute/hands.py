@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from replant.cluster.ports import (
+    DAEMON_SETS,
     DEPLOYMENTS,
     NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     Reader,
+    Resource,
     Writer,
 )
 from replant.errors import Conflict, Missing
@@ -34,20 +37,30 @@ from replant.execute.acts import (
     Uncordon,
 )
 from replant.execute.actuators import Actuator
+from replant.execute.making import LookAtThese, MakeObject, RemoveObject
 from replant.execute.mirror import Mirror
+from replant.execute.rewriting import LookAtPendingClaims
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
 from replant.execute.swapper import Sleep, Swapper
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume
-from replant.objects import PERSISTENT_VOLUME, Object
-from replant.plan.model import Scaling
+from replant.inventory.records import PersistentVolumeClaim
+from replant.objects import PERSISTENT_VOLUME, Object, name_of
 
-SCALABLE = {
-    it.kind: it for it in (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS)
-}
-"""The workloads that can be told how many pods to have."""
+_RESOURCES = {
+    it.kind: it
+    for it in (
+        DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS,
+        PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES,
+    )
+}  # fmt: skip
+"""What steps name by its kind."""
 
 REQUESTS_AT_ONCE = 8
 """More would not be faster, and each connection that is kept open makes the others dearer."""
+
+
+class _Claims(msgspec.Struct):
+    items: list[PersistentVolumeClaim] | None = None
 
 
 class Hands:
@@ -93,8 +106,13 @@ class Hands:
                 return await self._mirror.look_at(act.node)
             case LookAtObjects():
                 return await self._all(act.kind)
+            case LookAtPendingClaims():
+                return await self._pending_claims()
             case LookAtWorkload():
-                return await self._workload(act.workload)
+                it = act.workload
+                return await self._get(_RESOURCES[it.kind], it.name, it.namespace)
+            case LookAtThese():
+                return await self._these(act.objects)
         return None
 
     async def _change(self, act: Act) -> None:
@@ -121,8 +139,21 @@ class Hands:
                 it = act.workload
                 known = {"uid": act.uid, "resourceVersion": act.version}
                 patch = {"metadata": known, "spec": {"replicas": act.replicas}}
-                resource = SCALABLE[it.kind]
+                resource = _RESOURCES[it.kind]
                 await self._writer.patch(resource, it.name, patch, namespace=it.namespace)
+            case MakeObject():
+                namespace = act.obj["metadata"].get("namespace", "")
+                resource = _RESOURCES[act.obj["kind"]]
+                await self._writer.create(resource, act.obj, namespace=namespace)
+            case RemoveObject():
+                metadata = act.obj["metadata"]
+                await self._writer.delete(
+                    _RESOURCES[act.obj["kind"]],
+                    metadata["name"],
+                    uid=metadata["uid"],
+                    version=metadata["resourceVersion"],
+                    namespace=metadata.get("namespace", ""),
+                )
 
     async def _set_schedulable(self, act: Cordon | Uncordon, *, on: bool) -> None:
         mark = act.run if isinstance(act, Cordon) else None
@@ -147,13 +178,32 @@ class Hands:
         }
         await self._writer.patch(PERSISTENT_VOLUMES, act.volume, patch)
 
-    async def _workload(self, it: Scaling) -> Object | None:
+    async def _get(self, resource: Resource, name: str, namespace: str) -> Object | None:
         try:
-            body = await self._reader.get(SCALABLE[it.kind], it.name, namespace=it.namespace)
+            body = await self._reader.get(resource, name, namespace=namespace)
         except Missing:
             return None
         found: Object = msgspec.json.decode(body)
         return found
+
+    async def _these(self, objects: Iterable[Object]) -> dict[str, Object]:
+        found = {}
+        for it in objects:
+            metadata = it["metadata"]
+            namespace = metadata.get("namespace", "")
+            seen = await self._get(_RESOURCES[it["kind"]], metadata["name"], namespace)
+            if seen is not None:
+                found[name_of(it)] = {**seen, "kind": it["kind"]}
+        return found
+
+    async def _pending_claims(self) -> tuple[PersistentVolumeClaim, ...]:
+        found: list[PersistentVolumeClaim] = []
+        async for page in self._reader.list_pages(PERSISTENT_VOLUME_CLAIMS):
+            if page.first:
+                found = []
+            listed = msgspec.json.decode(page.body, type=_Claims).items or ()
+            found += [it for it in listed if it.is_pending]
+        return tuple(found)
 
     async def _all(self, kind: str) -> Mapping[str, Object]:
         resource = PERSISTENT_VOLUMES if kind == PERSISTENT_VOLUME else STORAGE_CLASSES

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 from replant.errors import Missing
 from replant.execute.acts import (
@@ -13,13 +15,18 @@ from replant.execute.acts import (
     DeleteClass,
     LookAtObjects,
     Progress,
+    Wait,
 )
 from replant.execute.world import World
+from replant.inventory.records import PersistentVolumeClaim
 from replant.objects import PERSISTENT_VOLUME, STORAGE_CLASS, Object
 from replant.plan.model import AnnotateVolumes, ClassChange, ReplaceClasses
+from replant.plan.provisioning import provisioning
 
 AT_ONCE = 16
 """So many objects are written at a time."""
+AGAIN = 5.0
+"""So many seconds later claims are looked at again that are being given a volume."""
 
 _CLASS_DEFAULTS = {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}
 _CLASS_FIELDS = (
@@ -35,6 +42,18 @@ _BY_OTHERS = "kubectl.kubernetes.io/last-applied-configuration"
 
 Seen = Mapping[str, Object]
 """Objects by name, as they were at one moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtPendingClaims(Act):
+    """See the claims that have no volume yet; the outcome is a tuple of them."""
+
+    changes: ClassVar[bool] = False
+
+    @property
+    def target(self) -> str:
+        """What it is done to."""
+        return "all pending claims"
 
 
 class _Rewriting:
@@ -115,24 +134,28 @@ class Replacing(_Rewriting):
 
     kind = STORAGE_CLASS
 
-    def __init__(self, step: ReplaceClasses) -> None:
+    def __init__(self, step: ReplaceClasses, *, timeout: float) -> None:
         super().__init__()
         self._step = step
+        self._timeout = timeout
+        self._pending: tuple[PersistentVolumeClaim, ...] | None = None
+        """The claims without a volume, until a class was to be deleted because of them."""
+        self._looked = 0.0
 
-    def decide(self, _world: World, _now: float) -> Decision:
+    def decide(self, _world: World, now: float) -> Decision:
         """One class after the other, so that at most one is away at any time."""
         if self._seen is None:
             return self._look()
         decision = Decision()
         for number, change in enumerate(self._step.classes):
             decision.progress = Progress(number, len(self._step.classes), "classes")
-            if not self._is_done(change, self._seen, decision):
+            if not self._is_done(change, self._seen, decision, now):
                 return decision
         total = len(self._step.classes)
         decision.done, decision.progress = True, Progress(total, total, "classes")
         return decision
 
-    def _is_done(self, change: ClassChange, seen: Seen, decision: Decision) -> bool:
+    def _is_done(self, change: ClassChange, seen: Seen, decision: Decision, now: float) -> bool:
         name = change.after["metadata"]["name"]
         found = seen.get(name)
         if found is None:
@@ -140,7 +163,7 @@ class Replacing(_Rewriting):
         elif is_same_class(found, change.after):
             return True
         elif is_same_class(found, change.before):
-            decision.acts.append(DeleteClass(why=self._step.title, before=found))
+            self._delete(found, decision, now)
         else:
             decision.failed = (
                 f"StorageClass {name} is neither what the plan was made from nor what it is to "
@@ -148,8 +171,35 @@ class Replacing(_Rewriting):
             )
         return False
 
+    def _delete(self, found: Object, decision: Decision, now: float) -> None:
+        """Delete a class, unless a volume of it is in the making: its maker may ask for it again.
+
+        Somebody may have made a claim since the plan was made, so that claims are looked at right
+        before each delete.
+        """
+        pending, self._pending = self._pending, None
+        if pending is None:
+            look = LookAtPendingClaims(why="to see whether a volume is being made of a class")
+            decision.acts.append(look)
+            return
+        waiting = provisioning(found, pending)
+        if not waiting:
+            decision.acts.append(DeleteClass(why=self._step.title, before=found))
+            return
+        name = found["metadata"]["name"]
+        more = f" and {len(waiting) - 1:,} more" if len(waiting) > 1 else ""
+        what = f"PersistentVolumeClaim {waiting[0]}{more} to get its volume of StorageClass {name}"
+        decision.waits.append(Wait(what, f"class {name}", self._timeout, "its provisioner"))
+        if now < self._looked + AGAIN:
+            self._pending, decision.wake = pending, AGAIN
+
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """After any write all are seen anew; one that was gone already is no error."""
+        if isinstance(act, LookAtPendingClaims):
+            if isinstance(outcome, tuple):
+                self._pending, self._looked = outcome, now
+            return
+        self._pending = None
         if isinstance(outcome, Missing):
             outcome = None
         super().learn(act, outcome, now)

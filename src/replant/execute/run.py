@@ -36,6 +36,7 @@ from replant.execute.journal import (
     Summary,
 )
 from replant.execute.lease import Lease
+from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
 from replant.execute.rewriting import Annotating, Replacing
@@ -51,7 +52,9 @@ from replant.execute.world import Record, World
 from replant.gates.versions import Version
 from replant.plan.model import (
     AnnotateVolumes,
+    CreateObjects,
     Plan,
+    RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
     RollNodes,
@@ -284,7 +287,11 @@ class Applying:
             case AnnotateVolumes():
                 return Annotating(step)
             case ReplaceClasses():
-                return Replacing(step)
+                return Replacing(step, timeout=how.patience.pods)
+            case CreateObjects():
+                return Making(step, run.header.id, timeout=how.patience.pods)
+            case RemoveObjects():
+                return Removing(step, run.header.id, timeout=how.patience.pods)
             case SwapVolumes():
                 return self._swapping(step, Backups.of(run.entries))
             case RestoreVolumes():

@@ -119,6 +119,9 @@ class Builder:
         self._inventory.volumes.append(volume_of(record))
 
     def _claim(self, kind: str, record: records.PersistentVolumeClaim) -> None:  # noqa: ARG002
+        if not record.is_pending:
+            # There are many, and nobody asks for them once there is a volume.
+            record.metadata.annotations = None
         self._inventory.claims[record.metadata.namespace or "", record.metadata.name] = record
 
     def _class(self, kind: str, record: records.StorageClass) -> None:  # noqa: ARG002

@@ -90,6 +90,8 @@ class ClaimMetadata(Struct, gc=False):
     uid: str = ""
     namespace: str | None = None
     labels: Strings | None = None
+    annotations: Strings | None = None
+    """Of claims that have no volume yet: who is asked for one, and where it is wanted."""
 
 
 class PersistentVolumeClaim(Struct, gc=False):
@@ -98,6 +100,11 @@ class PersistentVolumeClaim(Struct, gc=False):
     metadata: ClaimMetadata = field(default_factory=ClaimMetadata)
     spec: ClaimSpec = field(default_factory=ClaimSpec)
     status: ClaimStatus | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it says that it has no volume yet."""
+        return self.status is not None and self.status.phase == "Pending"
 
 
 class StorageClass(Record, gc=False, kw_only=True):

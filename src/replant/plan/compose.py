@@ -11,7 +11,7 @@ from replant.errors import Refused
 from replant.gates.history import gate_at
 from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
-from replant.plan.classes import class_changes
+from replant.plan.classes import class_changes, replace_classes
 from replant.plan.cloudflags import flag_changes
 from replant.plan.courses import CONTROLLER, off_gate, told
 from replant.plan.model import (
@@ -21,7 +21,6 @@ from replant.plan.model import (
     Goal,
     NodeChange,
     NodeMethod,
-    ReplaceClasses,
     RollNodes,
     Step,
     SwitchControlPlane,
@@ -125,17 +124,7 @@ def _complete(situation: Situation, choices: Choices) -> Iterator[Step]:  # noqa
         )  # fmt: skip
         yield _with_flags(step, others)
     if classes := class_changes(situation):
-        yield ReplaceClasses(
-            id="replace-classes",
-            title=f"Make {_count(len(classes), 'StorageClass', 'es')} again with the driver as "
-            "provisioner",
-            why="A class cannot be changed, and the name of its in-tree provisioner is the last "
-            "that refers to the plugin. Volumes and claims keep the class by its name.",
-            done_when="Each class has the driver as provisioner; a durable backup of the old one "
-            "was written before it was deleted.",
-            undo="The class is deleted and the backup is made again.",
-            classes=classes,
-        )
+        yield replace_classes(classes)
 
 
 _STEPS = {Goal.ENABLE: _enable, Goal.DISABLE: _disable, Goal.COMPLETE: _complete}

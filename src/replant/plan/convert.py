@@ -13,6 +13,7 @@ from replant.inventory.findings import ObjectRef
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.selectors import Selector
+from replant.plan.classes import AskedClasses, class_steps, plan_classes
 from replant.plan.compose import SETTLE_SECONDS
 from replant.plan.courses import proved
 from replant.plan.make import attach_controller_of
@@ -54,17 +55,33 @@ class Asked:
     selector: Selector | None = None
     accepted: Accepted = field(default_factory=Accepted)
     platform: str = "generic"
+    classes: AskedClasses = field(default_factory=AskedClasses)
 
 
 def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     """The plan for this cluster; Refused where what is asked for is not there."""
     volumes = _chosen(asked, inventory)
+    plugins = dict.fromkeys(it.plugin for it in volumes if it.plugin)
+    classes = plan_classes(
+        asked.classes, _of_classes(asked, plugins), inventory, owners=asked.accepted.owners
+    )
+    plugins |= dict.fromkeys(it.before["provisioner"] for it in classes.changes)
+    now = situation(inventory, tuple(plugins) or asked.plugins)
     plugins = tuple(dict.fromkeys(it.plugin for it in volumes if it.plugin))
     # Where nothing is left in the tree, there is a plan all the same: one without steps.
     now = situation(inventory, plugins or asked.plugins or tuple(LIVES))
     judge = Judge(now, asked.accepted)
     verdicts = [judge.judge(it) for it in volumes if it.plugin]
-    return _plan(asked, now, _preflight(asked, volumes, verdicts), _steps(verdicts, now))
+    preflight = (*_preflight(asked, volumes, verdicts), *classes.checks)
+    steps = (*_steps(verdicts, now), *class_steps(asked.classes.way, classes.changes))
+    return _plan(asked, now, preflight, steps)
+
+
+def _of_classes(asked: Asked, plugins: Iterable[str]) -> Iterable[str]:
+    """The plugins whose classes are meant: whoever chooses among volumes means theirs alone."""
+    if asked.names or asked.namespace or asked.selector:
+        return plugins
+    return asked.plugins or LIVES
 
 
 def make_restoration(asked: Asked, saved: Saved, inventory: Inventory) -> Plan:

@@ -205,6 +205,18 @@ class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):
     classes: tuple[ClassChange, ...]
 
 
+class CreateObjects(_Step, frozen=True, kw_only=True, tag="CreateObjects"):
+    """Makes objects, in this order, that are not there yet."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
+class RemoveObjects(_Step, frozen=True, kw_only=True, tag="RemoveObjects"):
+    """Deletes objects that the same run has made, the last first, unless a pod uses them."""
+
+    objects: tuple[dict[str, Any], ...]
+
+
 class SwapVolumes(_Step, frozen=True, kw_only=True, tag="SwapVolumes"):
     """Replaces stored in-tree volumes by native ones, under their names."""
 
@@ -236,6 +248,8 @@ Step = (
     | SwitchControlPlane
     | RollNodes
     | ReplaceClasses
+    | CreateObjects
+    | RemoveObjects
     | SwapVolumes
     | RestoreVolumes
     | ScaleWorkloads

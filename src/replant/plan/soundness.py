@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from replant.gates.history import known_gates
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
+from replant.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Object
 from replant.plan.model import (
     ClassChange,
+    CreateObjects,
     GivenGates,
     Plan,
+    RemoveObjects,
     ReplaceClasses,
     RollNodes,
     Step,
@@ -20,6 +23,10 @@ from replant.plan.model import (
 Place = tuple[str | int, ...]
 Problem = tuple[Place, str]
 """Where in the file, and what is wrong there."""
+
+
+_MADE = (PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS)
+"""The kinds that a step may make: nothing else is made, whatever a file says."""
 
 
 def problems(plan: Plan) -> Iterator[Problem]:
@@ -59,14 +66,21 @@ def _step(place: Place, step: Step, groups: set[str]) -> Iterator[Problem]:
             for at, component in enumerate(step.components):
                 yield from _gates((*place, "components", at, "gates"), component.gates)
         case RollNodes():
-            for at, change in enumerate(step.changes):
-                here = (*place, "changes", at)
-                if change.group not in groups:
-                    yield (*here, "group"), f"there is no group {change.group}"
-                yield from _gates((*here, "gates"), change.gates)
+            yield from _changes(place, step, groups)
         case ReplaceClasses():
             for at, one in enumerate(step.classes):
                 yield from _classes((*place, "classes", at), one)
+        case CreateObjects() | RemoveObjects():
+            for at, it in enumerate(step.objects):
+                yield from _object((*place, "objects", at), it)
+
+
+def _changes(place: Place, step: RollNodes, groups: set[str]) -> Iterator[Problem]:
+    for at, change in enumerate(step.changes):
+        here = (*place, "changes", at)
+        if change.group not in groups:
+            yield (*here, "group"), f"there is no group {change.group}"
+        yield from _gates((*here, "gates"), change.gates)
 
 
 def _version(place: Place, text: str) -> Iterator[Problem]:
@@ -83,11 +97,20 @@ def _gates(place: Place, gates: GivenGates) -> Iterator[Problem]:
             yield (*place, gate), f"{gate} is no gate of the migration"
 
 
+def _object(place: Place, obj: Object) -> Iterator[Problem]:
+    if obj.get("kind") not in _MADE or not _name(obj):
+        yield place, f"is not one of {', '.join(_MADE)} with a name"
+
+
+def _name(obj: Object) -> str:
+    metadata = obj.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    return name if isinstance(name, str) else ""
+
+
 def _classes(place: Place, change: ClassChange) -> Iterator[Problem]:
     for side, it in (("before", change.before), ("after", change.after)):
-        metadata = it.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if not isinstance(name, str) or not isinstance(it.get("provisioner"), str):
+        if not _name(it) or not isinstance(it.get("provisioner"), str):
             yield (*place, side), "is not a StorageClass with a name and a provisioner"
             return
     if change.before["metadata"]["name"] != change.after["metadata"]["name"]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from replant.errors import Refused
@@ -11,9 +13,11 @@ from replant.plan.model import (
     Check,
     ClassChange,
     Component,
+    CreateObjects,
     Goal,
     NodeChange,
     Plan,
+    RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
     RollNodes,
@@ -24,6 +28,8 @@ from replant.plan.model import (
     VolumeAnnotations,
     Weight,
 )
+
+_Other = TypeVar("_Other", bound=Step)
 
 _STILL_EMPTY = (
     Check(
@@ -100,6 +106,10 @@ def undone(step: Step) -> Step:
             return replace(renamed, volumes=tuple(map(_annotations, renamed.volumes)))
         case ScaleWorkloads():
             return replace(renamed, down=not renamed.down)
+        case CreateObjects():
+            return _like(renamed, RemoveObjects, "None of the objects that were made is left.")
+        case RemoveObjects():
+            return _like(renamed, CreateObjects, "Every object is there.")
         case SwapVolumes():
             return swapped_back(renamed)
         case RestoreVolumes():
@@ -117,6 +127,12 @@ def _swapped_again(step: RestoreVolumes) -> SwapVolumes:
     fields = {name: getattr(step, name) for name in step.__struct_fields__ if name != "saved"}
     done_when = "Every volume is native, and its claim is Bound."
     return SwapVolumes(**fields | {"done_when": done_when})
+
+
+def _like(step: Step, other: type[_Other], done_when: str) -> _Other:
+    """The same step, of another kind."""
+    fields = {name: getattr(step, name) for name in other.__struct_fields__}
+    return other(**fields | {"done_when": done_when})
 
 
 def _component(component: Component) -> Component:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -21,7 +21,7 @@ from replant.swap import twin
 from replant.translate import plugin_of, pv_to_in_tree
 from replant.translate.losses import Start, losses
 
-_OWNERS = {
+OWNERS = {
     "argocd.argoproj.io/instance": "Argo CD",
     "argocd.argoproj.io/tracking-id": "Argo CD",
     "kustomize.toolkit.fluxcd.io/name": "Flux",
@@ -138,7 +138,7 @@ class Judge:
                 ("Set its policy to Retain if the disk is to be kept"),
             )
         yield from self._claim_refusals(volume)
-        if (owner := _owner(volume)) and not self.accepted.owners:
+        if (owner := owner_of(volume.labels, volume.annotations)) and not self.accepted.owners:
             yield (
                 f"{owner} writes it from a repository and would write it again.",
                 "Change the repository (-o patch says how), or say --accept-owners",
@@ -260,9 +260,10 @@ class Judge:
         return found
 
 
-def _owner(volume: Volume) -> str:
-    said = volume.labels.keys() | volume.annotations.keys()
-    return next((owner for key, owner in _OWNERS.items() if key in said), "")
+def owner_of(labels: Iterable[str], annotations: Iterable[str]) -> str:
+    """Who writes an object with these from a repository; nothing where nobody does."""
+    said = {*labels, *annotations}
+    return next((owner for key, owner in OWNERS.items() if key in said), "")
 
 
 def _is_expanding(claim: PersistentVolumeClaim) -> bool:

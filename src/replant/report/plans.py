@@ -9,12 +9,15 @@ from typing import Any
 import msgspec
 
 from replant.errors import printable
+from replant.objects import name_of
 from replant.plan.courses import told
 from replant.plan.model import (
     AnnotateVolumes,
     Check,
+    CreateObjects,
     Plan,
     Proof,
+    RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
     RollNodes,
@@ -127,6 +130,8 @@ def _listed(step: Step) -> list[str]:
                 f"{it.after['provisioner']}"
                 for it in step.classes
             ]
+        case CreateObjects() | RemoveObjects():
+            return [name_of(it) for it in step.objects]
         case SwapVolumes() | RestoreVolumes():
             return [
                 f"{it.name}: {it.driver} {it.handle}{f', claim {it.claim}' * bool(it.claim)}"

@@ -76,6 +76,8 @@ def _moved(result: Result) -> str:
             ("Evict", "pods moved"),
             ("Annotate", "volumes annotated"),
             ("CreateClass", "classes made again"),
+            ("MakeObject", "objects made"),
+            ("RemoveObject", "objects removed"),
             ("ScaleWorkload", "workloads scaled"),
             ("ReplaceVolume", "volumes replaced"),
         )

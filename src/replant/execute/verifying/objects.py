@@ -7,8 +7,15 @@ import msgspec
 from replant.execute.census import class_digest
 from replant.execute.verifying.comparison import Comparison, Outcome, Problem, Problems
 from replant.inventory import records
+from replant.objects import STORAGE_CLASS
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import AnnotateVolumes, ReplaceClasses, RestoreVolumes, SwapVolumes
+from replant.plan.model import (
+    AnnotateVolumes,
+    CreateObjects,
+    ReplaceClasses,
+    RestoreVolumes,
+    SwapVolumes,
+)
 from replant.routing import VolumeView, migrated_to
 from replant.routing.names import csi_name
 from replant.translate import driver_of
@@ -150,6 +157,11 @@ def classes(it: Comparison) -> Problems:
             for change in step.classes:
                 after = msgspec.convert(change.after, records.StorageClass)
                 expected[after.metadata.name] = class_digest(after)
+        elif isinstance(step, CreateObjects):
+            for made in step.objects:
+                if made["kind"] == STORAGE_CLASS:
+                    after = msgspec.convert(made, records.StorageClass)
+                    expected[after.metadata.name] = class_digest(after)
     for name, digest in expected.items():
         now = it.now.census.classes.get(name)
         if now != digest:

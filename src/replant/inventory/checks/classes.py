@@ -11,12 +11,8 @@ from replant.gates.plugins import LIVES, REMOVED_WITHOUT_DRIVER
 from replant.inventory import records
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.objects import DEFAULT_CLASS
 from replant.translate import driver_of, dropped_parameters, storage_class_to_csi
-
-_DEFAULT = (
-    "storageclass.kubernetes.io/is-default-class",
-    "storageclass.beta.kubernetes.io/is-default-class",
-)
 
 
 def findings(view: View) -> Iterator[Finding]:
@@ -36,7 +32,7 @@ def _ref(storage_class: records.StorageClass) -> ObjectRef:
 
 def _is_default(storage_class: records.StorageClass) -> bool:
     annotations = storage_class.metadata.annotations or {}
-    return any(annotations.get(key) == "true" for key in _DEFAULT)
+    return any(annotations.get(key) == "true" for key in DEFAULT_CLASS)
 
 
 def _in_tree(view: View, storage_class: records.StorageClass) -> Iterator[Finding]:
@@ -117,8 +113,8 @@ def _defaults(view: View) -> Iterator[Finding]:
             Severity.WARNING,
             _ref(storage_class),
             f"Several classes are the default ({shown(names)}); the newest wins, or none.",
-            f"Keep one; for the others: kubectl annotate sc {name} {_DEFAULT[1]}- "
-            f"--overwrite {_DEFAULT[0]}=false",
+            f"Keep one; for the others: kubectl annotate sc {name} {DEFAULT_CLASS[1]}- "
+            f"--overwrite {DEFAULT_CLASS[0]}=false",
         )
 
 
