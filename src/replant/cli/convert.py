@@ -103,6 +103,18 @@ def _suffix(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     metavar="SUFFIX",
     help="Make CSI classes beside the old ones instead, with names that end so.",
 )
+@click.option(
+    "--inline",
+    is_flag=True,
+    help="Have workloads name claims instead of disks too; their pods are replaced.",
+)
+@click.option(
+    "--inline-capacity",
+    default="1Gi",
+    show_default=True,
+    metavar="SIZE",
+    help="What the disks are taken to hold that pods name by themselves.",
+)
 @click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], hidden=True)
 @click.option(
     "--parallel",
@@ -151,10 +163,10 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         raise click.UsageError("files cannot be changed: leave -f out, or --dry-run=false")
     if given["paths"] and given["undo"]:
         raise click.UsageError("what is undone is in the cluster's journal: leave -f out")
-    if given["undo"] and (given["storage_classes"] or given["class_suffix"]):
+    if given["undo"] and (given["storage_classes"] or given["class_suffix"] or given["inline"]):
         raise click.UsageError(
-            "--undo puts volumes back; a whole run, with its classes, is taken back by replant "
-            "apply --undo"
+            "--undo puts volumes back; a whole run, with its classes and workloads, is taken back "
+            "by replant apply --undo"
         )
     from replant.cli.converting import convert
 
@@ -173,6 +185,7 @@ def asked(given: dict[str, Any]) -> Asked:
     """What the options ask for."""
     from replant.plan.classes import AskedClasses
     from replant.plan.convert import Asked
+    from replant.plan.inline import AskedInline
     from replant.plan.verdicts import Accepted
 
     accepted = Accepted(
@@ -188,4 +201,5 @@ def asked(given: dict[str, Any]) -> Asked:
         accepted=accepted,
         platform=given["platform"],
         classes=AskedClasses(_way(given), given["class_suffix"]),
+        inline=AskedInline(given["inline"], given["inline_capacity"]),
     )

@@ -39,12 +39,13 @@ from replant.execute.acts import (
 from replant.execute.actuators import Actuator
 from replant.execute.making import LookAtThese, MakeObject, RemoveObject
 from replant.execute.mirror import Mirror
+from replant.execute.retemplating import RewriteTemplate
 from replant.execute.rewriting import LookAtPendingClaims
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
 from replant.execute.swapper import Sleep, Swapper
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume
 from replant.inventory.records import PersistentVolumeClaim
-from replant.objects import PERSISTENT_VOLUME, Object, name_of
+from replant.objects import PERSISTENT_VOLUME, POD_SPEC_PATHS, Object, name_of
 
 _RESOURCES = {
     it.kind: it
@@ -125,6 +126,11 @@ class Hands:
                 await self._writer.evict(act.pod, namespace=act.namespace, uid=act.uid)
             case Annotate():
                 await self._annotate(act)
+            case _:
+                await self._write(act)
+
+    async def _write(self, act: Act) -> None:
+        match act:
             case DeleteClass():
                 metadata = act.before["metadata"]
                 await self._writer.delete(
@@ -141,6 +147,8 @@ class Hands:
                 patch = {"metadata": known, "spec": {"replicas": act.replicas}}
                 resource = _RESOURCES[it.kind]
                 await self._writer.patch(resource, it.name, patch, namespace=it.namespace)
+            case RewriteTemplate():
+                await self._rewrite(act)
             case MakeObject():
                 namespace = act.obj["metadata"].get("namespace", "")
                 resource = _RESOURCES[act.obj["kind"]]
@@ -167,6 +175,15 @@ class Hands:
         }
         body = await self._writer.patch(NODES, act.node, patch)
         self._mirror.take(NODES, body)
+
+    async def _rewrite(self, act: RewriteTemplate) -> None:
+        it = act.workload
+        changed: Object = {"volumes": list(act.volumes)}
+        for key in reversed(POD_SPEC_PATHS[it.kind]):
+            changed = {key: changed}
+        known = {key: act.found["metadata"][key] for key in ("uid", "resourceVersion")}
+        patch = {"metadata": known, **changed}
+        await self._writer.patch(_RESOURCES[it.kind], it.name, patch, namespace=it.namespace)
 
     async def _annotate(self, act: Annotate) -> None:
         patch = {

@@ -39,6 +39,7 @@ from replant.execute.lease import Lease
 from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
+from replant.execute.retemplating import Retemplating
 from replant.execute.rewriting import Annotating, Replacing
 from replant.execute.rolling import Patience, Rolling
 from replant.execute.scaling import Scaling
@@ -57,6 +58,7 @@ from replant.plan.model import (
     RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
+    RewriteTemplates,
     RollNodes,
     ScaleWorkloads,
     Step,
@@ -288,6 +290,15 @@ class Applying:
                 return Annotating(step)
             case ReplaceClasses():
                 return Replacing(step, timeout=how.patience.pods)
+            case _:
+                return self._converting(step, run)
+
+    def _converting(
+        self, step: CreateObjects | RemoveObjects | SwapVolumes | RestoreVolumes
+        | RewriteTemplates | ScaleWorkloads, run: Run,
+    ) -> Stage:  # fmt: skip
+        how = self._how
+        match step:
             case CreateObjects():
                 return Making(step, run.header.id, timeout=how.patience.pods)
             case RemoveObjects():
@@ -296,6 +307,8 @@ class Applying:
                 return self._swapping(step, Backups.of(run.entries))
             case RestoreVolumes():
                 return self._swapping(step, Backups.of(run.entries, step.saved))
+            case RewriteTemplates():
+                return Retemplating(step, timeout=how.patience.pods)
             case ScaleWorkloads():
                 return Scaling(step, timeout=how.patience.pods)
 

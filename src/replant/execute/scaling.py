@@ -18,7 +18,7 @@ AGAIN = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WorkloadAct(Act):
-    workload: model.Scaling
+    workload: model.Scaling | model.TemplateChange
 
     @property
     def target(self) -> str:

@@ -13,7 +13,7 @@ from replant.gates.versions import Version
 from replant.inventory import records
 from replant.inventory.controlplane import control_plane_pod
 from replant.inventory.findings import ObjectRef, ReadCount
-from replant.inventory.model import READY, Inventory, PodUse, volume_of
+from replant.inventory.model import READY, Inventory, PodUse, Rollout, volume_of
 from replant.inventory.selectors import Selector
 
 _SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
@@ -76,6 +76,7 @@ class Builder:
             setattr(inventory, name, getattr(fresh, name))
         inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
         inventory.pinned = {it for it in inventory.pinned if it.kind != kind}
+        inventory.rollouts = {it: how for it, how in inventory.rollouts.items() if it.kind != kind}
         inventory.replicas = {it: n for it, n in inventory.replicas.items() if it.kind != kind}
         self._seen.pop(kind, None)
         inventory.read.pop(kind, None)
@@ -191,6 +192,7 @@ class Builder:
         claims, inline = _uses(pod)
         if inline:
             top = _top(owner, metadata.ownerReferences)
+            self._inventory.rollouts[owner] = _rollout(record)
             self._inventory.templates.append(
                 PodUse(owner, top, "", claims, inline, _has_group(pod), "")
             )
@@ -210,6 +212,20 @@ def _uses(
         elif astuple(volume).count(None) < _NO_SOURCE:
             inline.append(volume)
     return tuple(claims), tuple(inline)
+
+
+def _rollout(record: records.Workload) -> Rollout:
+    spec, metadata = record.spec, record.metadata
+    strategy = spec.strategy or spec.updateStrategy or records.UpdateStrategy()
+    rolling = strategy.rollingUpdate or records.RollingUpdate()
+    return Rollout(
+        type=strategy.type or "",
+        unavailable=rolling.maxUnavailable,
+        surge=rolling.maxSurge,
+        partition=rolling.partition or 0,
+        paused=bool(spec.paused),
+        marks=frozenset((*(metadata.labels or ()), *(metadata.annotations or ()))),
+    )
 
 
 def _has_group(spec: records.PodSpec) -> bool:

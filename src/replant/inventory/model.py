@@ -130,6 +130,19 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
         return _LABELS.decode(self.label_text)
 
 
+class Rollout(msgspec.Struct, frozen=True, gc=False):
+    """How a workload takes a new template, and whose it is."""
+
+    type: str
+    """Such as RollingUpdate; nothing where it does not say."""
+    unavailable: int | str | None
+    surge: int | str | None
+    partition: int
+    paused: bool
+    marks: frozenset[str]
+    """The keys of its labels and annotations."""
+
+
 @dataclass
 class Inventory:
     """All that was read, joined. What was not read is unknown, not absent."""
@@ -151,6 +164,8 @@ class Inventory:
     stateful_sets: list[records.Workload] = field(default_factory=list)
     replicas: dict[ObjectRef, int] = field(default_factory=dict)
     """How many pods each workload is to have, of those that can be told so."""
+    rollouts: dict[ObjectRef, Rollout] = field(default_factory=dict)
+    """How each workload takes a new template, of those whose template names a disk by itself."""
     nodes: dict[str, records.Node] = field(default_factory=dict)
     csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
     drivers: dict[str, str] = field(default_factory=dict)

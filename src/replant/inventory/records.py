@@ -244,10 +244,29 @@ class JobTemplate(Struct, gc=False):
     spec: JobSpec | None = None
 
 
+class RollingUpdate(Struct, gc=False):
+    """How many pods may be missing, or too many, and which stay, while others are replaced."""
+
+    maxUnavailable: int | str | None = None  # noqa: N815
+    maxSurge: int | str | None = None  # noqa: N815
+    partition: int | None = None
+
+
+class UpdateStrategy(Struct, gc=False):
+    """How a workload's pods are replaced when its template changes."""
+
+    type: str | None = None
+    rollingUpdate: RollingUpdate | None = None  # noqa: N815
+
+
 class WorkloadSpec(Struct, gc=False):
-    """The pods that a workload makes, wherever its kind keeps them, and how many."""
+    """The pods that a workload makes, wherever its kind keeps them, how many, and how anew."""
 
     replicas: int | None = None
+    paused: bool | None = None
+    strategy: UpdateStrategy | None = None
+    """A Deployment's; others call it updateStrategy."""
+    updateStrategy: UpdateStrategy | None = None  # noqa: N815
     template: PodTemplate | None = None
     jobTemplate: JobTemplate | None = None  # noqa: N815
     volumeClaimTemplates: list[ClaimTemplate] | None = None  # noqa: N815

@@ -16,6 +16,14 @@ from replant.inventory.selectors import Selector
 from replant.plan.classes import AskedClasses, class_steps, plan_classes
 from replant.plan.compose import SETTLE_SECONDS
 from replant.plan.courses import proved
+from replant.plan.inline import (
+    AskedInline,
+    InlineChange,
+    InlineJudge,
+    inline_changes,
+    inline_checks,
+    inline_steps,
+)
 from replant.plan.make import attach_controller_of
 from replant.plan.model import (
     API_VERSION,
@@ -56,6 +64,7 @@ class Asked:
     accepted: Accepted = field(default_factory=Accepted)
     platform: str = "generic"
     classes: AskedClasses = field(default_factory=AskedClasses)
+    inline: AskedInline = field(default_factory=AskedInline)
 
 
 def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
@@ -66,15 +75,35 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
         asked.classes, _of_classes(asked, plugins), inventory, owners=asked.accepted.owners
     )
     plugins |= dict.fromkeys(it.before["provisioner"] for it in classes.changes)
-    now = situation(inventory, tuple(plugins) or asked.plugins)
-    plugins = tuple(dict.fromkeys(it.plugin for it in volumes if it.plugin))
+    inline, odd = _inline(asked, inventory)
+    plugins |= dict.fromkeys(disk.plugin for it in inline for disk in it.disks)
     # Where nothing is left in the tree, there is a plan all the same: one without steps.
-    now = situation(inventory, plugins or asked.plugins or tuple(LIVES))
+    now = situation(inventory, tuple(plugins) or asked.plugins or tuple(LIVES))
     judge = Judge(now, asked.accepted)
     verdicts = [judge.judge(it) for it in volumes if it.plugin]
-    preflight = (*_preflight(asked, volumes, verdicts), *classes.checks)
-    steps = (*_steps(verdicts, now), *class_steps(asked.classes.way, classes.changes))
+    inlined = InlineJudge(judge).verdicts(inline)
+    preflight = (
+        *_preflight(asked, volumes, verdicts), *odd, *inline_checks(inlined), *classes.checks
+    )  # fmt: skip
+    steps = (
+        *_steps(verdicts, now),
+        *inline_steps(inlined, inventory),
+        *class_steps(asked.classes.way, classes.changes),
+    )
     return _plan(asked, now, preflight, steps)
+
+
+def _inline(asked: Asked, inventory: Inventory) -> tuple[list[InlineChange], list[Check]]:
+    if not asked.inline.convert:
+        return [], []
+    if asked.names or asked.selector:
+        raise Refused(
+            "Pods that name disks by themselves are chosen by namespace and plugin alone: say -n "
+            "and --plugin, and convert volumes that are named or selected without --inline."
+        )
+    return inline_changes(
+        inventory, asked.inline.capacity, plugins=asked.plugins, namespace=asked.namespace
+    )
 
 
 def _of_classes(asked: Asked, plugins: Iterable[str]) -> Iterable[str]:

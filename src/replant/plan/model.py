@@ -161,6 +161,25 @@ class Scaling(_Part, frozen=True, kw_only=True):
     """Those that it has before, and again afterwards."""
 
 
+class TemplateVolume(_Part, frozen=True, kw_only=True):
+    """A volume of a pod's template, whole, as it is and as it will be; its name stays."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+class TemplateChange(_Part, frozen=True, kw_only=True):
+    """A workload whose pods are to name claims instead of disks."""
+
+    kind: str
+    namespace: str
+    name: str
+    volumes: tuple[TemplateVolume, ...]
+    free_of: tuple[str, ...] = ()
+    """Names by which no node may have a disk attached when the template is changed; where there
+    is none, both sides call it the same, and pods are replaced one after the other."""
+
+
 class _Step(_Part, frozen=True, kw_only=True, tag_field="kind"):
     id: Annotated[str, Meta(min_length=1)]
     title: Annotated[str, Meta(min_length=1)]
@@ -236,6 +255,15 @@ class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
     """What the journals of earlier runs have of them; the run's own journal has the rest."""
 
 
+class RewriteTemplates(_Step, frozen=True, kw_only=True, tag="RewriteTemplates"):
+    """Has workloads name claims instead of disks, and waits until their pods are replaced."""
+
+    workloads: tuple[TemplateChange, ...]
+    settle_seconds: Annotated[int, Meta(ge=0)] = 0
+    """How long disks that must be free have to be so: the cloud ends a detach after the node's
+    status says so, and would end it under a pod that has it there by its other name."""
+
+
 class ScaleWorkloads(_Step, frozen=True, kw_only=True, tag="ScaleWorkloads"):
     """Takes the pods of workloads away, or gives them back in the same order."""
 
@@ -252,6 +280,7 @@ Step = (
     | RemoveObjects
     | SwapVolumes
     | RestoreVolumes
+    | RewriteTemplates
     | ScaleWorkloads
 )
 

@@ -20,16 +20,24 @@ from replant.plan.model import (
     RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
+    RewriteTemplates,
     RollNodes,
     ScaleWorkloads,
     Step,
     SwapVolumes,
     SwitchControlPlane,
+    TemplateChange,
+    TemplateVolume,
     VolumeAnnotations,
     Weight,
 )
 
 _Other = TypeVar("_Other", bound=Step)
+
+_Converting = (
+    CreateObjects | RemoveObjects | RewriteTemplates | ScaleWorkloads | SwapVolumes | RestoreVolumes
+)
+"""What conversions are made of."""
 
 _STILL_EMPTY = (
     Check(
@@ -104,16 +112,26 @@ def undone(step: Step) -> Step:
             return replace(renamed, classes=classes)
         case AnnotateVolumes():
             return replace(renamed, volumes=tuple(map(_annotations, renamed.volumes)))
+        case _:
+            return _unconverted(renamed)
+
+
+def _unconverted(step: _Converting) -> Step:
+    match step:
+        case RewriteTemplates():
+            workloads = tuple(map(_template, step.workloads))
+            done_when = "Every template is what it was, and all pods are made of it."
+            return replace(step, workloads=workloads, done_when=done_when)
         case ScaleWorkloads():
-            return replace(renamed, down=not renamed.down)
+            return replace(step, down=not step.down)
         case CreateObjects():
-            return _like(renamed, RemoveObjects, "None of the objects that were made is left.")
+            return _like(step, RemoveObjects, "None of the objects that were made is left.")
         case RemoveObjects():
-            return _like(renamed, CreateObjects, "Every object is there.")
+            return _like(step, CreateObjects, "Every object is there.")
         case SwapVolumes():
-            return swapped_back(renamed)
+            return swapped_back(step)
         case RestoreVolumes():
-            return _swapped_again(renamed)
+            return _swapped_again(step)
 
 
 def swapped_back(step: SwapVolumes) -> RestoreVolumes:
@@ -147,6 +165,11 @@ def _component(component: Component) -> Component:
 
 def _node_change(change: NodeChange) -> NodeChange:
     return replace(change, gates=change.before, before=change.gates)
+
+
+def _template(change: TemplateChange) -> TemplateChange:
+    back = (TemplateVolume(before=it.after, after=it.before) for it in change.volumes)
+    return replace(change, volumes=tuple(back))
 
 
 def _annotations(volume: VolumeAnnotations) -> VolumeAnnotations:

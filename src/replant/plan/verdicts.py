@@ -179,8 +179,11 @@ class Judge:
     # Why only while nothing uses it
 
     def _cold(self, volume: Volume, plugin: str, names: tuple[str, ...]) -> str:
-        in_tree, _csi = names
-        for node in sorted(self._places(volume, names)):
+        return self.only_unused(self._places(volume, names), plugin, names[0])
+
+    def only_unused(self, places: Iterable[str], plugin: str, in_tree: str) -> str:
+        """Why a disk that is in these places can go to its driver only while nothing uses it."""
+        for node in sorted(places):
             if in_tree in self._held.get(node, frozenset()):
                 return f"it is attached to {node} by the in-tree plugin"
             if not self._migrates(node, plugin):
@@ -188,6 +191,10 @@ class Judge:
             if not self.situation.controller.migrates(plugin):
                 return f"the controllers do not redirect {plugin}"
         return ""
+
+    def holders(self, names: Iterable[str]) -> set[str]:
+        """The nodes where a disk is attached or in use by one of these names."""
+        return {it for name in names for it in self._holders.get(name, ())}
 
     def _migrates(self, node: str, plugin: str) -> bool:
         if node not in self.inventory.nodes:
@@ -231,7 +238,7 @@ class Judge:
         """The nodes where it is attached or in use, or a pod wants it."""
         wanted = {it.node for it in self.inventory.users(volume) if it.node}
         attached = self._attached.get(volume.name, set())
-        return wanted | attached | {it for name in names for it in self._holders.get(name, ())}
+        return wanted | attached | self.holders(names)
 
     @cached_property
     def _attached(self) -> Mapping[str, set[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from replant.errors import printable
-from replant.objects import name_of
+from replant.objects import Object, name_of
 from replant.plan.courses import told
 from replant.plan.model import (
     AnnotateVolumes,
@@ -20,6 +20,7 @@ from replant.plan.model import (
     RemoveObjects,
     ReplaceClasses,
     RestoreVolumes,
+    RewriteTemplates,
     RollNodes,
     ScaleWorkloads,
     Step,
@@ -137,6 +138,12 @@ def _listed(step: Step) -> list[str]:
                 f"{it.name}: {it.driver} {it.handle}{f', claim {it.claim}' * bool(it.claim)}"
                 for it in step.volumes
             ]
+        case RewriteTemplates():
+            return [
+                f"{it.kind} {it.namespace}/{it.name}: "
+                + ", ".join(f"{one.before['name']} → {_source(one.after)}" for one in it.volumes)
+                for it in step.workloads
+            ]
         case ScaleWorkloads():
             return [
                 f"{it.kind} {it.namespace}/{it.name}: "
@@ -144,6 +151,12 @@ def _listed(step: Step) -> list[str]:
                 for it in step.workloads
             ]
     return []
+
+
+def _source(volume: Object) -> str:
+    """What a pod's volume is, in a word or two."""
+    claim = volume.get("persistentVolumeClaim")
+    return f"claim {claim['claimName']}" if claim else next(it for it in volume if it != "name")
 
 
 def _components(step: SwitchControlPlane) -> Iterator[str]:

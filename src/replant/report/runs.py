@@ -78,6 +78,7 @@ def _moved(result: Result) -> str:
             ("CreateClass", "classes made again"),
             ("MakeObject", "objects made"),
             ("RemoveObject", "objects removed"),
+            ("RewriteTemplate", "templates rewritten"),
             ("ScaleWorkload", "workloads scaled"),
             ("ReplaceVolume", "volumes replaced"),
         )
