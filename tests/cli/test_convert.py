@@ -112,3 +112,70 @@ def test_a_dump_is_enough_to_see_what_can_be_native() -> None:
     code, out, said = replant("convert", "-f", str(dump), "--server-version", "1.24.17")
     assert code == 0, said
     assert "stays as it is" in out
+
+
+PATCHED = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "db"},
+            "spec": {"awsElasticBlockStore": {"volumeID": "vol-1"}},
+        },
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "gp2"},
+            "provisioner": "kubernetes.io/aws-ebs",
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "shop"},
+            "spec": {
+                "template": {
+                    "spec": {
+                        "volumes": [{"name": "d", "awsElasticBlockStore": {"volumeID": "vol-2"}}]
+                    }
+                }
+            },
+        },
+    ],
+}
+
+
+def test_a_repository_is_told_what_to_say_from_a_dump_alone(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.json"
+    dump.write_text(json.dumps(PATCHED))
+    options = ("--storage-classes", "--inline", "--inline-capacity", "5Gi", "-o", "patch")
+    code, out, said = replant("convert", "-f", str(dump), *options)
+    assert code == 0, said
+    kinds = [it["kind"] for it in yaml.safe_load_all(out) if it]
+    claim = ["PersistentVolume", "PersistentVolumeClaim"]
+    assert kinds == ["PersistentVolume", *claim, "Deployment", "StorageClass"]
+    assert "storage: 5Gi" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("-o", "patch", "--dry-run=false"), "-o patch changes nothing"),
+        (("-o", "patch", "--undo"), "-o patch changes nothing"),
+        (("--undo", "--inline"), "replant apply --undo"),
+        (("--undo", "--storage-classes"), "replant apply --undo"),
+        (("--class-suffix", "_CSI"), "No class can have a name that ends with"),
+    ],
+)
+def test_options_that_do_not_go_together(arguments: tuple[str, ...], why: str) -> None:
+    code, _, said = replant("convert", *arguments)
+    assert code == USAGE
+    assert why in said.replace("\n", " ")
+
+
+def test_classes_are_made_beside_from_a_shell(kubeconfig: str) -> None:
+    plan = plan_of(kubeconfig, "--class-suffix=-csi")
+    assert plan["steps"][-1]["kind"] == "CreateObjects"
+    plan = plan_of(kubeconfig, "--storage-classes")
+    assert plan["steps"][-1]["kind"] == "ReplaceClasses"

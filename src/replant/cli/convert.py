@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from replant.plan.classes import ClassWay
     from replant.plan.convert import Asked
 
-FORMATS = ("table", "yaml", "json")
+FORMATS = ("table", "yaml", "json", "patch")
 
 EXAMPLES = """\b
 Examples:
@@ -30,6 +30,9 @@ Examples:
   # A plan to review, to prove and to carry out later
   replant convert -o yaml > convert.yaml
   replant verify convert.yaml && replant apply convert.yaml
+\b
+  # What a repository has to say of them, for Argo CD, Flux or Helm; from a dump too
+  replant convert --storage-classes --inline -o patch -f dump.json > native.yaml
 """
 
 
@@ -163,6 +166,8 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         raise click.UsageError("files cannot be changed: leave -f out, or --dry-run=false")
     if given["paths"] and given["undo"]:
         raise click.UsageError("what is undone is in the cluster's journal: leave -f out")
+    if given["output"] == "patch" and (given["undo"] or not given["dry_run"]):
+        raise click.UsageError("-o patch changes nothing: leave --undo and --dry-run=false out")
     if given["undo"] and (given["storage_classes"] or given["class_suffix"] or given["inline"]):
         raise click.UsageError(
             "--undo puts volumes back; a whole run, with its classes and workloads, is taken back "

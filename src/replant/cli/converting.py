@@ -19,6 +19,8 @@ from replant.execute.swapping import Backups
 from replant.execute.timing import RealTiming
 from replant.plan.convert import Asked, make_conversion, make_restoration
 from replant.plan.model import Goal, RestoreVolumes
+from replant.plan.repository import repository_changes
+from replant.report import patches
 
 if TYPE_CHECKING:
     from replant.inventory.model import Inventory
@@ -39,6 +41,9 @@ def convert(asked: Asked, given: dict[str, Any]) -> int:
         return _take_back(unfinished, asked, given)
     with collector_off():
         inventory = _inventory(report, given)
+        if given["output"] == "patch":
+            click.echo(patches.text(repository_changes(asked, inventory)), nl=False)
+            return 0
         if given["undo"]:
             plan = make_restoration(asked, _saved(runs), inventory)
         else:

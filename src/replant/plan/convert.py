@@ -69,13 +69,13 @@ class Asked:
 
 def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     """The plan for this cluster; Refused where what is asked for is not there."""
-    volumes = _chosen(asked, inventory)
+    volumes = chosen_volumes(asked, inventory)
     plugins = dict.fromkeys(it.plugin for it in volumes if it.plugin)
     classes = plan_classes(
-        asked.classes, _of_classes(asked, plugins), inventory, owners=asked.accepted.owners
+        asked.classes, class_plugins(asked, plugins), inventory, owners=asked.accepted.owners
     )
     plugins |= dict.fromkeys(it.before["provisioner"] for it in classes.changes)
-    inline, odd = _inline(asked, inventory)
+    inline, odd = chosen_workloads(asked, inventory)
     plugins |= dict.fromkeys(disk.plugin for it in inline for disk in it.disks)
     # Where nothing is left in the tree, there is a plan all the same: one without steps.
     now = situation(inventory, tuple(plugins) or asked.plugins or tuple(LIVES))
@@ -93,7 +93,8 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     return _plan(asked, now, preflight, steps)
 
 
-def _inline(asked: Asked, inventory: Inventory) -> tuple[list[InlineChange], list[Check]]:
+def chosen_workloads(asked: Asked, inventory: Inventory) -> tuple[list[InlineChange], list[Check]]:
+    """The workloads that were asked for, and those that cannot be translated."""
     if not asked.inline.convert:
         return [], []
     if asked.names or asked.selector:
@@ -106,7 +107,7 @@ def _inline(asked: Asked, inventory: Inventory) -> tuple[list[InlineChange], lis
     )
 
 
-def _of_classes(asked: Asked, plugins: Iterable[str]) -> Iterable[str]:
+def class_plugins(asked: Asked, plugins: Iterable[str]) -> Iterable[str]:
     """The plugins whose classes are meant: whoever chooses among volumes means theirs alone."""
     if asked.names or asked.namespace or asked.selector:
         return plugins
@@ -174,7 +175,8 @@ def _back(step: Step, saved: Saved) -> Step:
     )
 
 
-def _chosen(asked: Asked, inventory: Inventory) -> list[Volume]:
+def chosen_volumes(asked: Asked, inventory: Inventory) -> list[Volume]:
+    """The volumes that were asked for; Refused where one is not there."""
     missing = [it for it in asked.names if it not in inventory.by_name]
     if missing:
         raise Refused(f"There is no PersistentVolume {', '.join(missing)}.")

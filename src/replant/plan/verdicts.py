@@ -93,7 +93,7 @@ class Judge:
             after = twin.native(pv)
         except TranslationError as error:
             return Verdict(volume, How.REFUSED, str(error))
-        lost = tuple(_lost(volume.plugin or "", pv, after))
+        lost = tuple(losses_of(volume.plugin or "", pv, after))
         return self._judged(volume, pv, after, lost)
 
     def judge_back(self, volume: Volume, before: Object) -> Verdict:
@@ -283,7 +283,7 @@ def _is_expanding(claim: PersistentVolumeClaim) -> bool:
     return 0 < has < amount(((wanted.requests if wanted else None) or {}).get("storage"))
 
 
-def _lost(plugin: str, pv: Object, after: Object) -> Iterator[str]:
+def losses_of(plugin: str, pv: Object, after: Object) -> Iterator[str]:
     """What the twin no longer says, in the words of the list of losses."""
     try:
         again = pv_to_in_tree(after)
