@@ -176,17 +176,22 @@ def test_a_disk_never_gets_two_volumes() -> None:
     assert len(rewrite.workloads) == 1
 
 
-def test_a_share_may_have_a_volume_for_each_namespace() -> None:
-    share = {
-        "name": "data",
-        "azureFile": {"secretName": "key", "shareName": "share", "secretNamespace": "shop"},
-    }
-    here = workload(volume=share)
+@pytest.mark.parametrize(
+    ("plugin", "source", "changed"),
+    [
+        ("azure-file", {"azureFile": {"secretName": "key", "shareName": "share"}}, 2),
+        ("gce-pd", {"gcePersistentDisk": {"pdName": "disk", "readOnly": True}}, 1),
+    ],
+)
+def test_a_share_may_have_a_volume_for_each_namespace_and_a_disk_may_not(
+    plugin: str, source: Object, changed: int
+) -> None:
+    here = workload(volume={"name": "data", **source})
     there = {**here, "metadata": {"name": "web", "namespace": "other"}}
-    inventory = inventory_of("kubernetes.io/azure-file", here, there, volume=False)
+    inventory = inventory_of(f"kubernetes.io/{plugin}", here, there, volume=False)
     plan = make_conversion(Asked(inline=AskedInline(convert=True)), inventory)
     (rewrite,) = (it for it in plan.steps if isinstance(it, RewriteTemplates))
-    assert len(rewrite.workloads) == 2
+    assert len(rewrite.workloads) == changed
 
 
 def test_a_workload_of_a_repository_is_changed_only_if_that_is_accepted() -> None:

@@ -146,9 +146,10 @@ def test_what_stays_is_named() -> None:
 
 
 def test_nothing_in_a_name_ends_a_comment() -> None:
-    text, found = stream(pv("db\nkind: Secret", **SPEC))
-    assert [it["kind"] for it in found] == ["PersistentVolume"]
-    assert "\nkind: Secret" not in text
+    for ending in ("\n", "\u2028", "\x85"):
+        text, found = stream(pv(f"db{ending}kind: Secret", **SPEC))
+        assert [it["kind"] for it in found] == ["PersistentVolume"]
+        assert f"{ending}kind: Secret" not in text
 
 
 def test_only_what_is_chosen_is_given() -> None:

@@ -63,6 +63,8 @@ class InlineDisk:
     in_tree: str
     csi: str
     """What both sides call it where it is attached."""
+    attachable: bool
+    """Whether nodes have it attached, by these names: then it must not have two volumes."""
     exclusive: bool
     """Whether only one node can have it."""
 
@@ -223,8 +225,8 @@ class InlineJudge:
             driver = driver_of(disk.plugin)
             if driver not in self.inventory.drivers:
                 yield f"The driver {driver} is not installed.", ""
-            other = self._volumes_of(disk) or made.get(disk.csi, disk.volume)
-            if disk.exclusive and other != disk.volume:
+            other = self._by_disk.get(disk.csi) or made.get(disk.csi, disk.volume)
+            if disk.attachable and other != disk.volume:
                 yield (
                     f"Its disk is that of PersistentVolume {other} too: one must not have two.",
                     "Let it use the claim of that one",
@@ -255,10 +257,6 @@ class InlineJudge:
                 "to 0), which waits for ever for a disk that one node alone can have"
             )
         return ""
-
-    def _volumes_of(self, disk: InlineDisk) -> str:
-        """The PersistentVolume that a disk has already."""
-        return self._by_disk.get(disk.csi, "") if disk.exclusive else ""
 
     @cached_property
     def _by_disk(self) -> Mapping[str, str]:
@@ -399,6 +397,7 @@ def _disk(volume: Object, pv: Object) -> InlineDisk:
         pv["metadata"]["name"],
         in_tree_name(plugin, volume),
         csi_name(csi["driver"], csi["volumeHandle"]),
+        attachable=attachable,
         exclusive=attachable and pv["spec"]["accessModes"] == [_READ_WRITE_ONCE],
     )
 
