@@ -9,8 +9,12 @@ from typing import Any
 
 import yaml
 
+from replant.plan.classes import AskedClasses, ClassWay
+from replant.plan.inline import AskedInline
 from replant.plan.model import Goal
+from tests.execute.converting import MIGRATED
 from tests.execute.living import small
+from tests.execute.test_inline import workload
 from tests.faults.injecting import Weather
 from tests.faults.stories import Migration
 
@@ -31,6 +35,22 @@ WEATHERS = (
 
 CONVERT = Migration("convert", small(), Goal.CONVERT, EBS, first=(Goal.ENABLE,))
 
+CONVERT_ALL = Migration(
+    "convert with twins and templates",
+    small(
+        workloads=[{"name": "db", "replicas": 1, "storageClass": "gp2"}],
+        objects=[workload("StatefulSet")],
+        **MIGRATED,
+    ),
+    Goal.CONVERT,
+    EBS,
+    choices={
+        "inline": AskedInline(convert=True),
+        "classes": AskedClasses(ClassWay.TWIN, "-csi"),
+    },
+)
+"""All that a conversion can do besides replacing volumes."""
+
 SAMPLED = 4
 """Of the migrations that are not disturbed at every write, every so many-th."""
 
@@ -40,6 +60,8 @@ def small_migrations() -> Iterator[Migration]:
     yield ENABLE
     yield CONVERT
     yield replace(CONVERT, name="undo of convert", undo=True)
+    yield CONVERT_ALL
+    yield replace(CONVERT_ALL, name=f"undo of {CONVERT_ALL.name}", undo=True)
     yield from (replace(it, every=SAMPLED) for it in _others())
 
 

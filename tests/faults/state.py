@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from replant.execute.making import MADE_BY
 from replant.gates.settings import effective
 from replant.objects import Object
 from replant.routing import VolumeView
@@ -17,13 +18,14 @@ from replant.sandbox.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
+    STATEFUL_SETS,
     STORAGE_CLASSES,
     VOLUME_ATTACHMENTS,
     Resource,
 )
 from replant.sandbox.server import Sandbox
 from replant.swap.twin import SWAPPED
-from replant.translate import pv_to_csi
+from replant.translate import inline_to_csi, plugin_of, pv_to_csi
 
 LONGEST_DETACH = 30.0
 """So many seconds a disk may stay on a node after its pod has gone: to unmount, to be noticed and
@@ -51,6 +53,7 @@ def state(sandbox: Sandbox) -> dict[str, Any]:
         **{f"volume {it}": found for it, found in _all(sandbox, PERSISTENT_VOLUMES, "spec")},
         **{f"claim {it}": found for it, found in _all(sandbox, PERSISTENT_VOLUME_CLAIMS, "spec")},
         **{f"class {it}": found for it, found in _all(sandbox, STORAGE_CLASSES)},
+        **{f"set {it}": found for it, found in _all(sandbox, STATEFUL_SETS, "spec")},
         **{f"pod {it}": ready for it, ready in _pods(sandbox)},
     }
 
@@ -77,9 +80,8 @@ def _forget_what_may_differ(obj: Object, metadata: Object) -> None:
     for it in ("uid", "resourceVersion"):
         claim.pop(it, None)
     if annotations := metadata.get("annotations"):
-        metadata["annotations"] = {k: v for k, v in annotations.items() if k != SWAPPED} | (
-            {SWAPPED: "some volume"} if SWAPPED in annotations else {}
-        )
+        others = {SWAPPED: "some volume", MADE_BY: "some run"}
+        metadata["annotations"] = {k: others.get(k, v) for k, v in annotations.items()}
     kept = [it for it in metadata.get("finalizers", ()) if not it.startswith("external-attacher/")]
     metadata["finalizers"] = kept
 
@@ -174,8 +176,7 @@ class Watchman:
             )
             if pod.get("status", {}).get("phase") not in _OVER
             for volume in pod["spec"].get("volumes") or ()
-            if "persistentVolumeClaim" in volume
-            and (disk := disks.get(_claim(pod, volume["persistentVolumeClaim"]["claimName"])))
+            if (disk := _used_by(pod, volume, disks))
         }
 
     def _disks(self) -> dict[tuple[str, str], str]:
@@ -188,6 +189,16 @@ class Watchman:
             if disk:
                 self._known[claim] = disk
         return self._known
+
+
+def _used_by(pod: Object, volume: Object, disks: dict[tuple[str, str], str]) -> str:
+    """The disk of a pod's volume, by its claim or by its own name; nothing where it has none."""
+    if claim := volume.get("persistentVolumeClaim"):
+        return disks.get(_claim(pod, claim["claimName"]), "")
+    if plugin_of(volume) is None:
+        return ""
+    handle: str = inline_to_csi(volume, pod["metadata"]["namespace"])["spec"]["csi"]["volumeHandle"]
+    return handle
 
 
 _DISKS: dict[tuple[str, str], tuple[tuple[str, str], str]] = {}

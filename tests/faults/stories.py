@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 from unittest import mock
@@ -62,6 +62,8 @@ class Migration:
     """What was carried out before, undisturbed."""
     undo: bool = False
     """Whether it was carried out as well, and is now taken back."""
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    """What else was asked of the plan."""
     reduced: bool = False
     """Whether a few of the faults are enough: it goes through the same code as another one."""
     every: int = 1
@@ -123,7 +125,8 @@ class Play:
         self._before = {it.id for it in await ground.journals().runs()}
         await self.let_pass(IN_THE_END)
         self.beginning = state(self.sandbox)
-        self.plan = await ground.plan(self.migration.goal, self.migration.plugin)
+        migration = self.migration
+        self.plan = await ground.plan(migration.goal, migration.plugin, **migration.choices)
         if self.migration.undo:
             await ground.applying().begin(self.plan, {})
 
@@ -167,8 +170,12 @@ class Play:
         else:
             _, last = max(batches, default=("", ""))
         name = request.path.removesuffix("/eviction").rpartition("/")[2]
-        made = {"storageclasses": "CreateClass", "persistentvolumes": "ReplaceVolume"}
-        written = made.get(name, f'{name}"') in last
+        made = {
+            "storageclasses": ("CreateClass", "MakeObject"),
+            "persistentvolumes": ("ReplaceVolume", "MakeObject"),
+            "persistentvolumeclaims": ("MakeObject",),
+        }
+        written = any(it in last for it in made.get(name, (f'{name}"',)))
         return "" if written else f"{request.method} {request.path}, after {last}"
 
 

@@ -24,6 +24,10 @@ MADE_BY = "replant.dev/made-by"
 AGAIN = 2.0
 """So many seconds later objects are looked at again that others have to do something about."""
 
+DOUBT = 90.0
+"""So many seconds a pod must be seen to use a claim before that is left alone for it: what watches
+tell may be old, and the engine doubts them after a minute."""
+
 Seen = Mapping[str, Object]
 """The objects that are there, by what a person calls them."""
 
@@ -144,6 +148,7 @@ class Removing(_Stage):
         super().__init__(step, run, timeout=timeout)
         self._left: dict[str, str] = {}
         """What is left alone, by what a person calls it, and why."""
+        self._used_since: dict[str, float] = {}
 
     def decide(self, world: World, now: float) -> Decision:
         """Delete the last that is there, that this run has made and that no pod uses."""
@@ -174,8 +179,9 @@ class Removing(_Stage):
             return None
         for pod in world.pods() if claim else ():
             if claim in pod.claims and pod.status.phase not in OVER:
-                if pod.metadata.deletion_timestamp:
-                    return self._wait(f"pod {pod.name} to be gone, which uses {name}", name, now)
+                since = self._used_since.setdefault(name, now)
+                if pod.metadata.deletion_timestamp or now < since + DOUBT:
+                    return self._wait(f"pod {pod.name} to use {name} no more", name, now)
                 self._left[name] = f"pod {pod.name} uses it"
                 return None
         return Decision(acts=[RemoveObject(why=self._title, obj=found)])
