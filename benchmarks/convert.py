@@ -126,7 +126,7 @@ def step_seconds(ground: Ground) -> float:
     logs = [
         it
         for it in ground.api.list("ConfigMap", "replant-system")
-        if it["metadata"]["labels"].get(PART) == "log"
+        if it["metadata"].get("labels", {}).get(PART) == "log"
     ]
     entries = [
         entry
