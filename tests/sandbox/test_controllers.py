@@ -402,7 +402,29 @@ def test_when_the_leader_restarts_another_leads() -> None:
 
     assert cluster.control_plane.leader is cluster.control_plane.replicas[1]
     lease = cluster.store.get(LEASES, "kube-controller-manager", "kube-system")
-    assert lease["spec"]["holderIdentity"] == "control-plane-1"
+    assert lease["spec"]["holderIdentity"].startswith("control-plane-1_")
+
+
+@pytest.mark.parametrize(("replicas", "seconds"), [(2, 15), (1, 10 + 3 + 15)])
+def test_a_leader_whose_lease_is_taken_ends_and_another_process_leads(
+    replicas: int, seconds: int
+) -> None:
+    cluster = new_cluster(gates=OFF, replicas=replicas)
+    lease = cluster.store.get(LEASES, "kube-controller-manager", "kube-system")
+    before = lease["spec"]["holderIdentity"]
+    lease["spec"]["holderIdentity"] = "somebody"
+    cluster.store.update(LEASES, lease)
+
+    led = []
+    for pause in (9, seconds - 9 - 1, 2):
+        cluster.run_for(pause)
+        led.append(cluster.control_plane.leader)
+
+    first, *_, leader = cluster.control_plane.replicas * 2
+    assert led == [first, None, leader]
+    lease = cluster.store.get(LEASES, "kube-controller-manager", "kube-system")
+    assert lease["spec"]["holderIdentity"] == leader.identity != before
+    assert all(it.up for it in cluster.control_plane.replicas)
 
 
 def test_while_nobody_leads_nothing_is_attached() -> None:

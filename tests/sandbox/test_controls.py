@@ -62,8 +62,10 @@ class World:
         self.cluster = self.sandbox.cluster
 
     def leader(self, component: str = CONTROLLER) -> str:
+        """The host of the one that leads."""
         lease = self.store.get(LEASES, component, "kube-system")
-        return str(lease["spec"]["holderIdentity"])
+        host, _, _process = lease["spec"]["holderIdentity"].partition("_")
+        return str(host)
 
     def commands(self, component: str = CONTROLLER) -> list[list[str]]:
         return [

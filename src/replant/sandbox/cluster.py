@@ -33,7 +33,7 @@ from replant.sandbox.controllers.resizer import Resizer
 from replant.sandbox.controllers.scheduler import Scheduler
 from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.controllers.workloads import Workloads
-from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, NODES, PODS, Registry
+from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, LEASES, NODES, PODS, Registry
 from replant.sandbox.shelves import ADDED, Event
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
@@ -119,6 +119,7 @@ class Cluster:
             + self._listeners_to_all
             for resource in heard
         }
+        self._listeners[LEASES] = [self.control_plane.heard, *self._listeners_to_all]
         self._catch_up(registry)
         store.subscribe(self._heard)
         self.control_plane.start()

@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from uuid import NAMESPACE_DNS, uuid5
 
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.routing import Process
-from replant.sandbox.controllers.base import World
+from replant.sandbox.controllers.base import World, key_of
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import LEASES, PODS, Resource
+from replant.sandbox.shelves import DELETED, Event
 
 Gates = Mapping[str, bool]
 Flags = Mapping[str, str]
@@ -26,6 +28,9 @@ CONTROLLER, SCHEDULER, API_SERVER = (
 )
 RESTART = 3.0
 """So many seconds a component takes to start again."""
+GIVES_UP, EXPIRES = 10.0, 15.0
+"""So many seconds a leader tries to renew a Lease that another has taken, and a candidate lets pass
+before it takes one that nobody renews."""
 GATES_FLAG = "feature-gates"
 _FLAG_NAME = re.compile(r"[a-z][a-z0-9-]*")
 
@@ -76,6 +81,11 @@ class Replica:
         return f"{self.component}-{self.host}"
 
     @property
+    def identity(self) -> str:
+        """By which it signs its Lease; each start has its own."""
+        return f"{self.host}_{uuid5(NAMESPACE_DNS, f'{self.name}/{self.starts}')}"
+
+    @property
     def process(self) -> Process:
         """What it is and has."""
         return self.told.process
@@ -93,6 +103,10 @@ class Replicas:
         self.component = component
         self.all = [Replica(component, host, told, told) for host in hosts]
         self.leader: Replica | None = None
+        self._signed = ""
+        """The last of them that has taken the Lease."""
+        self._taken = False
+        """Whether somebody else has taken it since."""
 
     def start(self) -> None:
         """All come up, and the first leads."""
@@ -107,7 +121,8 @@ class Replicas:
         replica.starts += 1
         self._world.remove(PODS, ("kube-system", replica.name), grace=0)
         if replica is self.leader:
-            self._elect(next((it for it in self.all if it.up), None))
+            up = None if self._taken else next((it for it in self.all if it.up), None)
+            self._elect(up)
         starts = replica.starts
         self._world.clock.after(RESTART, lambda: self._up(replica, starts))
 
@@ -133,9 +148,45 @@ class Replicas:
             return  # it was restarted once more
         replica.up = True
         self._show(replica)
-        if self.leader is None:
+        if self._taken:
+            self._stand_by(replica)
+        elif self.leader is None:
             self._elect(replica)
         self._go_on()
+
+    def heard(self, event: Event) -> None:
+        """Somebody has written a Lease."""
+        entry = event.entry
+        if self._lead is None or key_of(entry) != ("kube-system", self.component):
+            return
+        holder = entry.value()["spec"].get("holderIdentity") if event.type != DELETED else ""
+        if self._taken or not holder or holder == self._signed:
+            return
+        self._taken = True
+        for replica in self.all:
+            if replica is self.leader:
+                self._give_up_later(replica)
+            elif replica.up:
+                self._stand_by(replica)
+
+    def _give_up_later(self, leader: Replica) -> None:
+        starts = leader.starts
+
+        def give_up() -> None:
+            if leader.starts == starts:
+                self.restart(leader, leader.wanted)
+
+        self._world.clock.after(GIVES_UP, give_up)
+
+    def _stand_by(self, replica: Replica) -> None:
+        """Take the Lease once it has run out, by what this replica has seen of it."""
+        starts = replica.starts
+
+        def take() -> None:
+            if self._taken and replica.starts == starts and self.leader is None:
+                self._elect(replica)
+
+        self._world.clock.after(EXPIRES, take)
 
     def _elect(self, replica: Replica | None) -> None:
         self.leader = replica
@@ -146,7 +197,8 @@ class Replicas:
         self._lead(replica.process if replica else None)
 
     def _sign(self, replica: Replica) -> None:
-        spec = {"holderIdentity": replica.host, "leaseDurationSeconds": 15}
+        self._signed, self._taken = replica.identity, False
+        spec = {"holderIdentity": replica.identity, "leaseDurationSeconds": int(EXPIRES)}
 
         def write(lease: Object) -> None:
             lease["spec"] = spec
@@ -211,6 +263,11 @@ class ControlPlane:
         """All come up."""
         for replicas in self.components.values():
             replicas.start()
+
+    def heard(self, event: Event) -> None:
+        """Somebody has written a Lease."""
+        for replicas in self.components.values():
+            replicas.heard(event)
 
     @property
     def replicas(self) -> list[Replica]:
