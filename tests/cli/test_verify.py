@@ -19,7 +19,7 @@ FROM_OFF = "from: {controlPlane: {CSIMigrationAWS: false}, nodes: {CSIMigrationA
 RIGHT = f"""{HEAD}kubernetesVersion: "1.24"
 {FROM_OFF}steps:
 - controlPlane: {{CSIMigrationAWS: true}}
-- nodes: {{drain: true, gates: {{CSIMigrationAWS: true}}}}
+- nodes: {{drain: true, restartControllers: true, gates: {{CSIMigrationAWS: true}}}}
 """
 WRONG = RIGHT.replace("drain: true", "drain: false")
 
@@ -32,7 +32,7 @@ def verify(text: str | bytes, *options: str) -> tuple[int, str, str]:
 def test_a_safe_order_says_how_much_was_looked_at() -> None:
     code, out, err = verify(RIGHT)
     assert (code, err) == (0, "")
-    assert out.startswith("Safe: 2,")
+    assert out.startswith("Safe: 5,")
     assert out.endswith(" states can be reached, and none of them is bad.\n")
 
 
@@ -191,8 +191,12 @@ STEPS = [
         ".nodes.drain: is neither true nor false",
     ),
     (
+        "{nodes: {restartControllers: 1, gates: {CSIMigrationAWS: true}}}",
+        ".nodes.restartControllers: is neither true nor false",
+    ),
+    (
         "{nodes: {CSIMigrationAWS: true}}",
-        ".nodes.CSIMigrationAWS: is not a field here; there are drain, gates, kubernetesVersion",
+        ".nodes.CSIMigrationAWS: is not a field here; there are drain, gates, restartControllers",
     ),
     (
         "{nodes: {kubernetesVersion: '1.25'}}",

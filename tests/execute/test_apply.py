@@ -9,11 +9,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from replant.cluster.answers import Request
 from replant.errors import Halted, Refused
-from replant.execute.journal import State
+from replant.execute.journal import Mark, State
 from replant.execute.journal.files import FileJournals
+from replant.execute.timing import read
 from replant.plan.model import Goal
 from tests.execute.living import Ground, ground, sandbox_of, small
 
@@ -46,7 +48,54 @@ def test_a_plan_is_carried_out_and_verified(tmp_path: Path) -> None:
         assert await migrated(it) == [True] * 4
         assert [run.state for run in await it.journals().runs()] == [State.DONE]
         assert all(outage.longest < 60 for outage in result.outages)
-        assert any("restart kube-controller-manager" in note for note in it.shown.notes)
+        assert (await acts(it))[-1] == "RestartLeader"
+        assert result.counts.acts["RestartLeader"] == 1
+
+    live(story, tmp_path)
+
+
+async def acts(it: Ground) -> list[str]:
+    """What the last run has done, in this order."""
+    runs = await it.journals().runs()
+    entries = (await it.journals().read(runs[-1].id)).entries
+    return [entry.act for entry in entries if entry.mark is Mark.ACT]
+
+
+def test_while_nodes_are_rolled_nobody_leads_for_long(tmp_path: Path) -> None:
+    longest = 60
+
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.ENABLE, EBS)
+        roll = replace(plan.steps[-1], restart_controllers_seconds=longest)
+        await it.applying().begin(replace(plan, steps=(*plan.steps[:-1], roll)), {})
+        (run,) = await it.journals().runs()
+        since = None
+        for entry in (await it.journals().read(run.id)).entries:
+            if entry.act == "RestartLeader":
+                since = None
+            elif entry.act == "Evict":
+                since = since or read(entry.at)
+            assert since is None or read(entry.at) - since < longest + 10, entry
+        assert (await acts(it)).count("RestartLeader") > 1
+        assert await migrated(it) == [True] * 4
+
+    live(story, tmp_path)
+
+
+def test_a_run_that_is_stopped_leaves_nobody_who_waits_for_a_detach(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.ENABLE, EBS)
+        applying = it.applying()
+        it.shown.when("2 of 4 nodes", lambda: applying.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await applying.begin(plan, {})
+        assert (await acts(it))[-1] == "RestartLeader"
+        (run,) = await it.journals().runs()
+        await it.timing.sleep(60)
+        before = len(await acts(it))
+        await it.applying().undo(run.id)
+        # That another leads is seen, and is enough: the way back begins with nodes.
+        assert (await acts(it))[before] in ("Cordon", "Uncordon")
 
     live(story, tmp_path)
 

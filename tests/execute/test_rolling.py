@@ -8,6 +8,7 @@ import pytest
 
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
 from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
+from replant.execute.leading import LOOK, Leader, Memory
 from replant.execute.rolling import (
     DECIDE_AGAIN,
     EVICT_AGAIN,
@@ -19,6 +20,8 @@ from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
 from tests.plan.clusters import Kubelet, planned
 
+BEGUN = Memory(step="undo-roll-nodes", since=0.0)
+FORGOTTEN = Memory(step="roll-nodes", holder="leader", version="7")
 TWO_BUDGETS = Uncertain("500: This pod has more than one PodDisruptionBudget")
 
 
@@ -64,7 +67,7 @@ def test_going_back_trusts_no_node_that_a_switch_may_still_reach() -> None:
     undo = undo_plan(ENABLE, "roll-nodes")
     nodes = Nodes("n1", "n2", "n3")
     nodes.node("n1", cordoned=True, run="run")
-    stage = rolling(undo, doubted={"node n1"})
+    stage = rolling(undo, doubted={"node n1"}, memory=BEGUN)
 
     acts = stage.decide(nodes.world, 0).acts
     acts += stage.decide(nodes.world, 20).acts
@@ -78,7 +81,8 @@ def test_going_back_trusts_no_node_that_a_switch_may_still_reach() -> None:
 
 
 def test_going_back_leaves_alone_what_was_never_switched() -> None:
-    stage = rolling(undo_plan(ENABLE, "roll-nodes"))
+    stage = rolling(undo_plan(ENABLE, "roll-nodes"), memory=FORGOTTEN)
+    stage.learn(LOOK, Leader("another", "9"), 0)
     decision = stage.decide(Nodes("n1", "n2", "n3").world, 0)
     assert (decision.acts, decision.done) == ([], True)
 

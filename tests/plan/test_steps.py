@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from replant.gates.versions import Version
+from replant.plan import courses
 from replant.plan.compose import Choices
 from replant.plan.model import NodeMethod, Plan
 from replant.plan.undo import undo_plan
@@ -57,6 +59,7 @@ def test_enable_switches_the_control_plane_and_then_drained_nodes() -> None:
     assert step_of(plan, roll.id).each_node == DRAINED
     assert step_of(plan, roll.id).drain
     assert step_of(plan, roll.id).settle_seconds == 10
+    assert step_of(plan, roll.id).restart_controllers_seconds == 20 * 60
     assert proved(plan)
     assert plan.proof is not None
     assert plan.proof.states > 1000
@@ -190,6 +193,31 @@ def test_nodes_may_be_replaced_and_several_at_a_time() -> None:
     assert (roll.method, roll.max_unavailable) == (NodeMethod.REPLACE, 3)
     assert "replace the machine by one with the new kubelet" in roll.each_node
     assert roll.each_node[:2] == ("cordon", "drain")
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        {"plugin": "kubernetes.io/gce-pd"},
+        {"wanted": {"choices": Choices(NodeMethod.REPLACE)}},
+        {"volume": False},
+    ],
+    ids=["a plugin that does not wait", "a node that does not come back", "no volume"],
+)
+def test_who_leads_matters_only_where_a_detach_can_be_overtaken(cluster: dict[str, Any]) -> None:
+    plan = planned("enable", server="1.22.17", **cluster)
+    assert step_of(plan, "roll-nodes").restart_controllers_seconds == 0
+    assert proved(plan)
+
+
+@pytest.mark.parametrize("seconds", [0, 60 * 60])
+def test_a_plan_under_which_one_leads_for_too_long_is_refuted(seconds: int) -> None:
+    plan = planned("enable")
+    *others, roll = plan.steps
+    edited = replace(plan, steps=(*others, replace(roll, restart_controllers_seconds=seconds)))
+    proof = courses.proved(edited)
+    assert proof.bad_state == "yanked"
+    assert "half an hour after the driver overtook its detach" in proof.story[-1]
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def cp(given: Given | str) -> Given:
 
 
 def drained(given: Given | str) -> Given:
-    return {"nodes": {"drain": True, **_of_nodes(given)}}
+    return {"nodes": {"drain": True, "restartControllers": True, **_of_nodes(given)}}
 
 
 def in_place(given: Given | str) -> Given:
@@ -78,8 +78,11 @@ class Making:
     def switch(self, gates: dict[str, bool]) -> SwitchMove:
         return SwitchMove(self.process(gates), told(gates))
 
-    def nodes(self, gates: dict[str, bool], *names: str, drain: bool = True) -> NodesMove:
-        return NodesMove(dict.fromkeys(names, self.process(gates)), drain, told(gates))
+    def nodes(
+        self, gates: dict[str, bool], *names: str, drain: bool = True, forgets: bool = True
+    ) -> NodesMove:
+        to = dict.fromkeys(names, self.process(gates))
+        return NodesMove(to, drain, told(gates), forgets and drain)
 
     def course(
         self, gates: dict[str, bool], groups: tuple[NodeGroup, ...], *moves: Any, **more: Any

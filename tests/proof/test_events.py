@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from replant.proof.events import Act, may_happen, progress
-from replant.proof.world import CSI, IN_TREE, NOWHERE, Hold, Pod, Rules
+from replant.proof.events import Act, may_happen, progress, taken_over
+from replant.proof.world import CSI, IN_TREE, NOWHERE, Hold, Pod, Rules, World
 from tests.proof.making import OFF, ON, Making
 
 AWS = Making()
@@ -16,6 +16,7 @@ WAITS, RUNS = {"pod": Pod.WAITING}, {"pod": Pod.RUNNING}
 HELD, DEAD = {"in_tree": Hold.HELD}, {"alive": False}
 MOUNTED, WANTED = {"mounted": IN_TREE}, {"wanted": IN_TREE}
 FORGOTTEN = {"forgotten": IN_TREE}
+UNNOTICED = {"in_tree": Hold.UNNOTICED}
 
 OFF_NODE = {
     "a pod waits for what is wanted": (WAITS | WANTED, NOWHERE, {Act.ATTACH}),
@@ -27,10 +28,21 @@ OFF_NODE = {
     "unmounted": (HELD, HERE, {Act.DETACH}),
     "a dead node is not waited for": (HELD | MOUNTED | DEAD, HERE, {Act.DETACH}),
     "the cloud has been asked": ({"in_tree": Hold.LETTING_GO}, HERE, {Act.DETACHED}),
+    "it is done, and nobody looks": (UNNOTICED, NOWHERE, {Act.NOTICE}),
+    "and the disk is elsewhere by then": (UNNOTICED, ELSEWHERE, {Act.NOTICE}),
+    "while that is waited for": (UNNOTICED | WAITS | WANTED, NOWHERE, {Act.NOTICE}),
 }
 ON_NODE = {
     "the old name is wanted still": (RUNS | FORGOTTEN | HELD | WANTED, {Act.LOOK}),
     "both are": (RUNS | FORGOTTEN | HELD | {"wanted": IN_TREE | CSI}, {Act.ATTACH}),
+    "the cloud has been asked": (
+        {"in_tree": Hold.LETTING_GO},
+        {Act.DETACHED, Act.DETACHED_UNNOTICED},
+    ),
+    "the driver has overtaken a detach": (
+        RUNS | UNNOTICED | {"csi": Hold.HELD, "mounted": CSI, "wanted": CSI},
+        {Act.DETACH_ANEW},
+    ),
     "the new one is": (RUNS | FORGOTTEN | HELD | {"wanted": CSI}, {Act.ATTACH, Act.DETACH}),
 }
 
@@ -51,6 +63,24 @@ def test_on_a_node_that_is_off(node: dict[str, Any], disk: int, expected: set[Ac
 @pytest.mark.parametrize(("node", "expected"), ON_NODE.values(), ids=ON_NODE)
 def test_on_a_node_that_was_switched_on_in_place(node: dict[str, Any], expected: set[Act]) -> None:
     assert acts(ON, node, HERE) == expected
+
+
+def overtaken(**other: Any) -> tuple[Rules, World]:
+    """A world in which the in-tree plugin has not noticed that its detach has come to its end."""
+    rules = Rules(AWS.course(ON, (AWS.group("n", OFF),)), (0, 0))
+    here, elsewhere = rules.start.nodes
+    nodes = here._replace(in_tree=Hold.UNNOTICED), elsewhere._replace(**other)
+    return rules, rules.start._replace(nodes=nodes)
+
+
+def test_while_a_detach_is_waited_for_nothing_is_attached_under_that_name() -> None:
+    rules, world = overtaken(**WAITS, **WANTED)
+    assert {it.act for it in progress(rules, world)} == {Act.NOTICE}
+
+
+def test_who_leads_next_waits_for_no_detach() -> None:
+    rules, world = overtaken()
+    assert taken_over(rules, world, world.leader) == rules.start
 
 
 def test_old_gates_may_lead_again_until_all_replicas_are_confirmed() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from replant.gates.versions import Version
 from replant.proof import BadState, Course, NodesMove, SwitchMove, verify
-from replant.proof.badness import Bad, _never_runs, problems
+from replant.proof.badness import Bad, Cause, _never_runs, problems
 from replant.proof.course import Move
 from replant.proof.events import Act, Event, may_happen, progress, settled
 from replant.proof.search import canonical
@@ -166,8 +166,9 @@ def plain_search(course: Course, size: int = 2) -> tuple[BadState | None, int]:
     rules = Rules(course, (0,) * size)
     nearest: tuple[BadState | None, int] = (None, 0)
     for length, layer in enumerate(_layers(rules, excused), 1):
-        states = {it.state for event in layer for it in _faults(rules, event, excused)}
-        if BadState.YANKED in states:
+        faults = [it for event in layer for it in _faults(rules, event, excused)]
+        states = {it.state for it in faults}
+        if any(it.cause is Cause.DETACHED_UNDER_POD for it in faults):
             return BadState.YANKED, length
         if states and not nearest[0]:
             nearest = min(states, key=list(BadState).index), length

@@ -100,6 +100,12 @@ WRONG: list[Row] = [
         order(cp(ON), drained(ON), in_place(OFF), **ALL_OFF),
         YANKED,
     ),
+    # An in-tree detach that the driver has overtaken is begun anew half an hour later.
+    (
+        "enable, and the controllers go on",
+        order(cp(ON), {"nodes": {"drain": True, "gates": ON}}, **ALL_OFF),
+        YANKED,
+    ),
     (
         "complete before the nodes",
         order(cp(ON), cp(UNREGISTERED), drained(ON), **ALL_OFF),

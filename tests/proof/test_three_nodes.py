@@ -19,7 +19,7 @@ def control_plane(**gates: bool) -> Step:
 
 
 def nodes(*, drain: bool = True, **gates: bool) -> Step:
-    return {"nodes": {"drain": drain, "gates": gates}}
+    return {"nodes": {"drain": drain, "restartControllers": drain, "gates": gates}}
 
 
 AWS_ON, AWS_OFF = {"CSIMigrationAWS": True}, {"CSIMigrationAWS": False}

@@ -107,6 +107,36 @@ class ObservePlace(_PlaceAct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _LeaderAct(Act):
+    component: str
+
+    @property
+    def target(self) -> str:
+        """The component whose leader it is."""
+        return self.component
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookAtLeader(_LeaderAct):
+    """See which replica of a component leads."""
+
+    changes: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestartLeader(_LeaderAct):
+    """Take a component's Lease from its leader, which ends and is started anew."""
+
+    holder: str
+    version: str
+
+    @property
+    def backup(self) -> Object | None:
+        """Who led: another process can tell by it whether another leads."""
+        return {"holder": self.holder, "version": self.version}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LookAtObjects(Act):
     """See all volumes, or all classes."""
 

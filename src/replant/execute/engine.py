@@ -129,6 +129,12 @@ class Engine:
         await self._write(Entry(at=self._at(), mark=Mark.STEP_DONE, step=step.id))
         self._display.step_done(step)
 
+    async def do_now(self, step: Step, act: Act) -> object:
+        """Do a last thing once the loop has ended, written down like any other."""
+        if act.changes:
+            await self._write(self._entry(step, act))
+        return await self._hands.do(act)
+
     async def _turn(self, step: Step, stage: Stage) -> bool:
         """Look and decide once, and wait until it is worth looking again; tells if it is done."""
         self._mirror.check()

@@ -10,6 +10,7 @@ import msgspec
 from replant.cluster.ports import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    LEASES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -30,13 +31,17 @@ from replant.execute.acts import (
     CreateClass,
     DeleteClass,
     Evict,
+    LookAtLeader,
     LookAtNode,
     LookAtObjects,
     ObservePlace,
+    RestartLeader,
     Switch,
     Uncordon,
 )
 from replant.execute.actuators import Actuator
+from replant.execute.leading import OURS, Leader
+from replant.execute.lease import look
 from replant.execute.making import LookAtThese, MakeObject, RemoveObject
 from replant.execute.mirror import Mirror
 from replant.execute.retemplating import RewriteTemplate
@@ -58,6 +63,9 @@ _RESOURCES = {
 
 REQUESTS_AT_ONCE = 8
 """More would not be faster, and each connection that is kept open makes the others dearer."""
+
+LEADERS = "kube-system"
+"""Where components keep their Leases."""
 
 
 class _Claims(msgspec.Struct):
@@ -114,6 +122,9 @@ class Hands:
                 return await self._get(_RESOURCES[it.kind], it.name, it.namespace)
             case LookAtThese():
                 return await self._these(act.objects)
+            case LookAtLeader():
+                held = await look(self._reader, act.component, LEADERS)
+                return Leader(held.holder, held.metadata.resource_version) if held else Leader()
         return None
 
     async def _change(self, act: Act) -> None:
@@ -126,6 +137,8 @@ class Hands:
                 await self._writer.evict(act.pod, namespace=act.namespace, uid=act.uid)
             case Annotate():
                 await self._annotate(act)
+            case RestartLeader():
+                await self._take_lead(act)
             case _:
                 await self._write(act)
 
@@ -184,6 +197,14 @@ class Hands:
         known = {key: act.found["metadata"][key] for key in ("uid", "resourceVersion")}
         patch = {"metadata": known, **changed}
         await self._writer.patch(_RESOURCES[it.kind], it.name, patch, namespace=it.namespace)
+
+    async def _take_lead(self, act: RestartLeader) -> None:
+        # How long it lasts stays as it is: longer than its leader tries to renew it.
+        patch = {
+            "metadata": {"resourceVersion": act.version},
+            "spec": {"holderIdentity": OURS},
+        }
+        await self._writer.patch(LEASES, act.component, patch, namespace=LEADERS)
 
     async def _annotate(self, act: Annotate) -> None:
         patch = {

@@ -149,14 +149,14 @@ class Lease:
         self._renewed = self._timing.now()
 
 
-async def look(reader: Reader) -> Held | None:
-    """The Lease, if there is one."""
+async def look(reader: Reader, name: str = NAME, namespace: str = NAMESPACE) -> Held | None:
+    """Replant's own Lease, or another; None if there is none."""
     try:
-        return _HELD.decode(await reader.get(LEASES, NAME, namespace=NAMESPACE))
+        return _HELD.decode(await reader.get(LEASES, name, namespace=namespace))
     except Missing:
         return None
     except DecodeError as error:
-        raise Final(f"the Lease {NAMESPACE}/{NAME} cannot be read: {error}") from None
+        raise Final(f"the Lease {namespace}/{name} cannot be read: {error}") from None
 
 
 def is_live(held: Held, now: float) -> bool:

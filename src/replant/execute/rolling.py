@@ -11,38 +11,41 @@ from collections import deque
 from collections.abc import Container
 from dataclasses import dataclass, field
 
-from replant.errors import Final, Missing, ReplantError
+from replant.errors import Missing, ReplantError
 from replant.execute.acts import (
     CORDONED,
     Act,
     Cordon,
     Decision,
     Evict,
+    LookAtLeader,
     LookAtNode,
     ObservePlace,
     Progress,
+    RestartLeader,
     Switch,
     Uncordon,
     Wait,
 )
-from replant.execute.actuators import Replica, differences, is_so
+from replant.execute.actuators import differences, is_so
+from replant.execute.awaiting import AwaitedSwitch
 from replant.execute.draining import DrainRules, drain
+from replant.execute.leading import Leading, Memory
 from replant.execute.outages import Outages
 from replant.execute.targets import Target, VolumeNames, targets
 from replant.execute.world import Node, Pod, World, precedes
 from replant.plan.model import Plan, RollNodes
+from replant.proof.course import OVERTAKEN
 
 RETRY_EVICTION = 5.0
 EVICT_AGAIN = 30.0
 """So long a pod that was let go may look untouched before it is asked to go once more."""
-OBSERVE_AGAIN = 5.0
 LOOK_AGAIN = 2.0
 DECIDE_AGAIN = 1.0
 """So long what is to be done stays decided, unless something is seen or comes of it."""
 FRESH = 3.0
 """So old, in seconds of the machine, the look may be on which a kubelet is switched."""
-GRACE = 30.0
-"""So long a switch may still turn out well whose actuator said that it failed."""
+FRESH_MEMORY = Memory()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +61,13 @@ class Patience:
 
 
 @dataclass(slots=True)
-class _Standing:
-    """Since when something is so on a node under way, and what its actuator has said."""
+class _Standing(AwaitedSwitch):
+    """Since when something is so on a node under way, and what has come of its switch."""
 
     empty_since: float | None = None
     looked: float | None = None
     confirmed: float | None = None
     listed_since: float | None = None
-    switched: float | None = None
-    failure: str = ""
-    observed: tuple[Replica, ...] | None = None
-    observed_at: float | None = None
     blocked: dict[str, tuple[float, str]] = field(default_factory=dict)
     """Pods, by uid, that were not let go: when, and why not."""
     evicted: dict[str, float] = field(default_factory=dict)
@@ -102,6 +101,7 @@ class Rolling:
         patience: Patience,
         at_once: int = 0,
         doubted: Container[str] = (),
+        memory: Memory = FRESH_MEMORY,
     ) -> None:
         self._step = step
         self._run = run
@@ -112,6 +112,10 @@ class Rolling:
         self._doubted = doubted
         """Targets that may be about to change, however they look: they are switched anyway."""
         self._targets = {it.node: it for it in targets(step, plan)}
+        back = any(not OVERTAKEN & it.listed for it in self._targets.values())
+        self._leading = Leading(
+            step.id, step.restart_controllers_seconds, patience.switch, memory, back=back
+        )
         self._volumes = VolumeNames(plan.plugins)
         self._queue: deque[str] | None = None
         self._under_way: dict[str, _Standing] = {}
@@ -132,6 +136,9 @@ class Rolling:
             nodes = (it for it in map(world.node, ordered) if it is not None)
             self._attached = {it.metadata.name: len(self._volumes.on(it)) for it in nodes}
             self._all_volumes = sum(self._attached.values())
+        if self._leading.holds_up(now, decision):
+            decision.progress = self._progress
+            return decision
         touched = world.take_touched()
         for name in list(self._under_way):
             if name in touched:
@@ -143,18 +150,29 @@ class Rolling:
             self._under_way[name] = _Standing()
             self._look_at(name, world, now, decision)
         decision.waits += displaced
-        decision.done = not self._queue and not self._under_way
-        decision.progress = Progress(
-            self._done,
-            len(self._targets),
-            "nodes",
-            tuple(self._under_way),
-            (self._moved, self._all_volumes),
-        )
+        self._leading.moved(decision.acts, now)
+        if not self._queue and not self._under_way:
+            self._leading.end()
+            decision.done = not self._leading.holds_up(now, decision)
+        decision.progress = self._progress
         return decision
+
+    @property
+    def leaves_detaches(self) -> bool:
+        """Whether a kube-controller-manager leads that may wait for an overtaken detach."""
+        return self._leading.is_pending
+
+    @property
+    def _progress(self) -> Progress:
+        volumes = self._moved, self._all_volumes
+        nodes = tuple(self._under_way)
+        return Progress(self._done, len(self._targets), "nodes", nodes, volumes)
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """Note what was seen, and what was refused."""
+        if isinstance(act, LookAtLeader | RestartLeader):
+            self._leading.learn(outcome, now)
+            return
         node = act.place.node if isinstance(act, ObservePlace | Switch) else ""
         node = act.node if isinstance(act, Evict | LookAtNode) else node
         standing = self._under_way.get(node)
@@ -171,15 +189,8 @@ class Rolling:
             case LookAtNode(), FreshNode():
                 standing.looked = now
                 standing.confirmed = now if self._is_empty(outcome) else None
-            case ObservePlace(), (tuple() | None):
-                standing.observed, standing.observed_at = outcome, now
-            case Switch(), None:
-                standing.switched, standing.observed_at, standing.failure = now, None, ""
-            case Switch(), Final():
-                standing.switched, standing.observed_at = now, None
-                standing.failure = str(outcome)
-            case _, ReplantError():
-                return  # it is decided upon again
+            case ((ObservePlace() | Switch()), _):
+                standing.learn(act, outcome, now)
 
     def _is_ours(self, node: Node | None) -> bool:
         return node is not None and node.metadata.annotation(CORDONED) == self._run
@@ -377,10 +388,10 @@ class Rolling:
         self, target: Target, standing: _Standing, world: World, now: float, decision: Decision
     ) -> None:
         what = _still_missing(target, standing, world)
-        if standing.failure and now > (standing.switched or now) + GRACE:
+        if standing.has_failed(now):
             decision.failed = f"{target.place.name} was not switched ({what}): {standing.failure}"
             return
-        if standing.observed_at is None or now >= standing.observed_at + OBSERVE_AGAIN:
+        if standing.is_to_be_observed(now):
             decision.acts.append(_observe(target))
         decision.waits.append(
             Wait(

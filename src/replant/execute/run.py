@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from replant.cluster.ports import NAMESPACES, Reader, Writer
 from replant.errors import Blocked, Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
-from replant.execute.advice import after
 from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules, drain
 from replant.execute.engine import Counts, Display, Engine
@@ -35,10 +34,12 @@ from replant.execute.journal import (
     State,
     Summary,
 )
+from replant.execute.leading import LOOK, Leader, needs_restart, restart_of
 from replant.execute.lease import Lease
 from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
+from replant.execute.remembering import remembered
 from replant.execute.retemplating import Retemplating
 from replant.execute.rewriting import Annotating, Replacing
 from replant.execute.rolling import Patience, Rolling
@@ -157,6 +158,8 @@ class Applying:
         async def work() -> Result:
             self._refuse_undrainable(plan)
             await refuse_second(self._journals)
+            if needs_restart(plan):  # whoever may not see the leader is told so before it begins
+                await insist(lambda: self._hands.do(LOOK), self._timing, self._display.note)
             before = await insist(
                 lambda: take_census(self._reader), self._timing, self._display.note
             )
@@ -256,9 +259,11 @@ class Applying:
         try:
             for number, step in enumerate(plan.steps, 1):
                 stage = self._stage(step, plan, run)
-                await engine.carry_out(step, number, len(plan.steps), stage)
-                if advice := after(step, plan):
-                    self._display.note(advice)
+                try:
+                    await engine.carry_out(step, number, len(plan.steps), stage)
+                except Exception:
+                    await self._part(engine, step, stage)
+                    raise
             checks = await self._verified(plan, run)
             state = State.UNDONE if run.undoing else State.DONE
             await journal.write([Entry(at=self._at(), mark=Mark.END, why=state)])
@@ -275,6 +280,16 @@ class Applying:
         seconds = self._timing.now() - started
         return Result(run.header.id, state, seconds, engine.counts, self.outages, checks)
 
+    async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
+        """Have the controllers forget their detaches: whoever goes on may come too late for it."""
+        if not (isinstance(stage, Rolling) and stage.leaves_detaches):
+            return
+        with suppress(ReplantError, TimeoutError):
+            async with asyncio.timeout(RELEASING):
+                leader = await engine.do_now(step, LOOK)
+                if isinstance(leader, Leader) and (act := restart_of(leader)):
+                    await engine.do_now(step, act)
+
     def _stage(self, step: Step, plan: Plan, run: Run) -> Stage:
         how = self._how
         patience = dataclass_replace(how.patience, haste=self._timing.haste)
@@ -283,6 +298,7 @@ class Applying:
                 return Rolling(
                     step, plan, run.header.id, self._outages, rules=how.rules,
                     patience=patience, at_once=how.at_once, doubted=run.in_the_air(step.id),
+                    memory=remembered(run.entries),
                 )  # fmt: skip
             case SwitchControlPlane():
                 return Switching(step, plan, how.patience, doubted=run.in_the_air(step.id))

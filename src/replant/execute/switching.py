@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
 
-from replant.errors import Final, ReplantError
 from replant.execute.acts import Act, Decision, ObservePlace, Progress, Switch, Wait
 from replant.execute.actuators import Place, Replica, Wanted, differences, is_so
-from replant.execute.rolling import GRACE, OBSERVE_AGAIN, Patience
+from replant.execute.awaiting import OBSERVE_AGAIN, AwaitedSwitch
+from replant.execute.rolling import Patience
 from replant.execute.targets import demands
 from replant.execute.world import World
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import Component, Plan, SwitchControlPlane
-
-
-@dataclass(slots=True)
-class _Standing:
-    """What was seen of a component, and when."""
-
-    replicas: tuple[Replica, ...] | None = None
-    observed: float | None = None
-    switched: float | None = None
-    failure: str = ""
 
 
 class Switching:
@@ -42,7 +31,7 @@ class Switching:
         self._demands = () if plan.empty else tuple(demands(step, plan))
         self._replicas = {CONTROLLER: plan.control_plane.replicas}
         """How many there were when the plan was made, as far as that was seen."""
-        self._standings = {it.name: _Standing() for it in step.components}
+        self._standings = {it.name: AwaitedSwitch() for it in step.components}
 
     def decide(self, world: World, now: float) -> Decision:
         """What to do for the first component that is not as wanted."""
@@ -59,36 +48,25 @@ class Switching:
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """Note what was seen."""
-        if not isinstance(act, ObservePlace | Switch):
-            return
-        standing = self._standings[act.place.component]
-        match act, outcome:
-            case ObservePlace(), (tuple() | None):
-                standing.replicas, standing.observed = outcome, now
-            case Switch(), None:
-                standing.switched, standing.observed, standing.failure = now, None, ""
-            case Switch(), Final():
-                standing.switched, standing.observed = now, None
-                standing.failure = str(outcome)
-            case _, ReplantError():
-                return  # it is decided upon again
+        if isinstance(act, ObservePlace | Switch):
+            self._standings[act.place.component].learn(act, outcome, now)
 
     def _go_on(self, component: Component, world: World, now: float, decision: Decision) -> bool:
         """Whether a component is as wanted; if not, the decision says what to do about it."""
         place, wanted = Place(component=component.name), _wanted(component)
         standing = self._standings[component.name]
-        if standing.observed is None:
+        if standing.observed_at is None:
             decision.acts.append(_observe(place))
             return False
-        if standing.replicas is None:
+        if standing.observed is None:
             decision.failed = (
                 f"Nobody can see which gates {place.name} has, so it cannot be told when it is "
                 "switched. Use --actuator hooks, with a command whose observe tells them."
             )
             return False
         doubtful = component.name in self._doubted and standing.switched is None
-        if is_so(standing.replicas, wanted) and not doubtful:
-            if len(standing.replicas) >= self._replicas.get(component.name, 0):
+        if is_so(standing.observed, wanted) and not doubtful:
+            if len(standing.observed) >= self._replicas.get(component.name, 0):
                 return True
             # One that is down comes back with the gates that it had, and may lead.
             self._await(place, wanted, standing, now, decision)
@@ -120,14 +98,14 @@ class Switching:
                 )
 
     def _await(
-        self, place: Place, wanted: Wanted, standing: _Standing, now: float, decision: Decision
+        self, place: Place, wanted: Wanted, standing: AwaitedSwitch, now: float, decision: Decision
     ) -> None:
         expected = self._replicas.get(place.component, 0)
-        what = _missing(standing.replicas or (), wanted, expected)
-        if standing.failure and now > (standing.switched or now) + GRACE:
+        what = _missing(standing.observed or (), wanted, expected)
+        if standing.has_failed(now):
             decision.failed = f"{place.name} was not switched ({what}): {standing.failure}"
             return
-        if now >= (standing.observed or 0) + OBSERVE_AGAIN:
+        if standing.is_to_be_observed(now):
             decision.acts.append(_observe(place))
         decision.wake = OBSERVE_AGAIN
         decision.waits.append(

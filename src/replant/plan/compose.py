@@ -27,9 +27,11 @@ from replant.plan.model import (
 )
 from replant.plan.secrets import missing_secrets
 from replant.plan.situation import SCHEDULER, Situation, changed
+from replant.proof.course import OVERTAKEN
 from replant.routing import Process
 
 SETTLE_SECONDS = 10
+_RESTART_SECONDS = 20 * 60
 
 _WHY = {
     CONTROLLER: "It provisions, attaches, detaches, expands and deletes.",
@@ -207,6 +209,8 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         len(group.nodes) for group in situation.groups for it in changes if it.group == group.name
     )
     what = " or ".join(dict.fromkeys(told(it.gates) for it in changes))
+    comes_back = drain and choices.method is NodeMethod.IN_PLACE
+    overtaken = comes_back and not OVERTAKEN.isdisjoint(situation.plugins)
     yield RollNodes(
         id="roll-nodes",
         title=f"Give the kubelets of {_count(number, 'node')} {what}",
@@ -216,7 +220,12 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         else "There is no volume that a kubelet could have mounted, so none is drained.",
         done_when="Every node's CSINode "
         + ("lists the plugins and their drivers" if on else "lists the plugins no more")
-        + ", and the node takes pods again.",
+        + ", and the node takes pods again"
+        + (
+            "; another kube-controller-manager leads than while pods were moved."
+            if overtaken
+            else "."
+        ),
         undo="Node by node, in the same way, with the gates that its kubelet had.",
         changes=tuple(changes),
         method=choices.method,
@@ -224,6 +233,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         max_unavailable=choices.max_unavailable,
         settle_seconds=SETTLE_SECONDS if drain else 0,
         each_node=each_node(choices.method, drain=drain),
+        restart_controllers_seconds=_RESTART_SECONDS if overtaken else 0,
     )
 
 

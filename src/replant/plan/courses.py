@@ -9,6 +9,7 @@ from replant.gates.plugins import BASE_GATE, LIVES
 from replant.gates.versions import Version
 from replant.plan.model import (
     GivenGates,
+    NodeMethod,
     Plan,
     Proof,
     RestoreVolumes,
@@ -34,6 +35,9 @@ CONTROLLER = "kube-controller-manager"
 
 _COMPLETE_UNTIL = Version(1, 21)
 """Before it the gate that takes a plugin away is its Complete gate."""
+_BEFORE_IT_IS_BEGUN_ANEW = 30 * 60
+"""Seconds. An in-tree detach that is overtaken is begun anew after 34 minutes; it takes another
+kube-controller-manager a minute at most to lead."""
 
 
 def courses(plan: Plan) -> Iterator[Course]:
@@ -145,7 +149,14 @@ def _moves(
                     texts.append(told(change))
             kubelets |= moved
             if moved:
-                yield NodesMove(moved, step.drain, " or ".join(dict.fromkeys(texts)))
+                texts = list(dict.fromkeys(texts))
+                yield NodesMove(moved, step.drain, " or ".join(texts), _forgets(step))
+
+
+def _forgets(step: RollNodes) -> bool:
+    """Whether a detach that the driver has overtaken comes to no harm."""
+    in_time = 0 < step.restart_controllers_seconds <= _BEFORE_IT_IS_BEGUN_ANEW
+    return in_time or step.method is NodeMethod.REPLACE
 
 
 def told(gates: GivenGates) -> str:

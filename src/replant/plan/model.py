@@ -216,6 +216,9 @@ class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
     says so, and the controllers hear of an annotation after it is written."""
     each_node: tuple[str, ...]
     """What is done for each node, in this order."""
+    restart_controllers_seconds: Annotated[int, Meta(ge=0)] = 0
+    """So long at most one kube-controller-manager leads while nodes are rolled, and none of those
+    that did leads afterwards. 0 where it does not matter who leads."""
 
 
 class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):

@@ -105,7 +105,11 @@ def undone(step: Step) -> Step:
                 renamed,
                 changes=changes,
                 done_when="Every node's CSINode lists what it listed before, and the node takes "
-                "pods again.",
+                + (
+                    "pods again; another kube-controller-manager leads than while pods were moved."
+                    if renamed.restart_controllers_seconds
+                    else "pods again."
+                ),
             )
         case ReplaceClasses():
             classes = tuple(ClassChange(before=it.after, after=it.before) for it in renamed.classes)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from replant.proof.events import SIDES, Event, waits_for_driver
+from replant.proof.events import SIDES, Act, Event, waits_for_driver
 from replant.proof.world import BOTH, CSI, NONE, NOWHERE, Hold, Node, Pod, Rules, World
 
 
@@ -23,6 +23,7 @@ class Cause(StrEnum):
     """Why a state is bad; ``story`` has a sentence for each."""
 
     DETACHED_UNDER_POD = "detached under a running pod"
+    DETACHED_ANEW = "detached anew under a running pod"
     BOTH_SIDES = "held by both sides"
     TWO_NODES = "on two nodes"
     NO_PLUGIN_TO_DETACH = "no plugin to detach it"
@@ -46,7 +47,9 @@ def problems(rules: Rules, event: Event) -> Iterator[Bad]:
     """All that is bad about an event and the world after it."""
     world = event.world
     if event.yanks:
-        yield Bad(BadState.YANKED, Cause.DETACHED_UNDER_POD, event.node, event.side)
+        anew = event.act is Act.DETACH_ANEW
+        yanked = Cause.DETACHED_ANEW if anew else Cause.DETACHED_UNDER_POD
+        yield Bad(BadState.YANKED, yanked, event.node, event.side)
     held_on = []
     for number, node in enumerate(world.nodes):
         held = node.holder if rules.attachable else node.mounted | node.forgotten

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from replant.routing import AttachController, Process
 
+OVERTAKEN = frozenset({"kubernetes.io/aws-ebs"})
+"""Plugins whose detach waits for half an hour when their driver attaches the disk meanwhile, and is
+then begun anew (docs/observed.md)."""
+
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
@@ -40,6 +44,9 @@ class NodesMove:
     drain: bool
     told: str
     """The move, as a story tells it: what the kubelets are given."""
+    forgets: bool = False
+    """Whether no detach that the driver has overtaken is waited for until it is begun anew: the
+    controllers are restarted in time and at the end, or a node that was left does not come back."""
 
 
 Move = SwitchMove | NodesMove

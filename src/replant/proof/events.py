@@ -34,6 +34,7 @@ class Act(Enum):
     CORDON = "cordon"
     SWITCH = "switch"
     UNCORDON = "uncordon"
+    RESTART = "restart"
     SWITCH_IN_PLACE = "switch in place"
     TURN_BACK = "turn back"
     GO_ON = "go on"
@@ -42,6 +43,9 @@ class Act(Enum):
     ATTACH = "attach"
     DETACH = "detach"
     DETACHED = "detached"
+    DETACHED_UNNOTICED = "detached, and nobody has noticed"
+    NOTICE = "notice"
+    DETACH_ANEW = "detach anew"
     BIND = "bind"
     DELETE = "delete"
     MOUNT = "mount"
@@ -76,7 +80,7 @@ def progress(rules: Rules, world: World) -> Iterator[Event]:
     """What Kubernetes does by itself, when nobody touches anything."""
     for number, node in enumerate(world.nodes):
         yield from _kubelet(rules, world, number, node)
-        if rules.attachable and (node.pod or node.holder):
+        if rules.attachable and (node.pod or node.in_tree or node.csi):
             yield from _controller(rules, world, number, node)
 
 
@@ -93,10 +97,20 @@ def _reached(rules: Rules, world: World) -> bool:
     leader = rules.goal(world)
     if leader is not None:
         return world.leader == leader
+    waits = rules.forgets(world) and _detach_waits(world)
+    return not waits and _all_there(rules, world)
+
+
+def _all_there(rules: Rules, world: World) -> bool:
     return all(
         not node.cordoned and rules.goal(world, node) in (node.kubelet, None)
         for node in world.nodes
     )
+
+
+def _detach_waits(world: World) -> bool:
+    """Whether the in-tree plugin waits for the end of a detach that has come to its end."""
+    return any(node.in_tree == Hold.UNNOTICED for node in world.nodes)
 
 
 def _moves(rules: Rules, world: World) -> Iterator[Event]:
@@ -123,6 +137,8 @@ def _moves(rules: Rules, world: World) -> Iterator[Event]:
 def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
     move = rules.course.moves[world.at]
     drain = isinstance(move, NodesMove) and move.drain
+    if rules.forgets(world) and _all_there(rules, world):
+        yield Event(Act.RESTART, NOWHERE, NONE, taken_over(rules, world, world.leader))
     cordoned = sum(node.cordoned for node in world.nodes)
     for number, node in enumerate(world.nodes):
         goal = rules.goal(world, node)
@@ -135,7 +151,7 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
         elif drain and not there and not node.cordoned and cordoned < rules.course.at_once:
             after = node._replace(cordoned=True)
             yield Event(Act.CORDON, number, NONE, _with(world, number, after))
-        elif node.cordoned and not there and node.alive and _empty(rules, node):
+        elif node.cordoned and not there and node.alive and _empty(rules, world, node):
             after = _restarted(rules, node, goal)
             yield Event(Act.SWITCH, number, NONE, _with(world, number, after))
         elif node.cordoned and there and node.alive and not waits_for_driver(rules, node):
@@ -148,11 +164,14 @@ def waits_for_driver(rules: Rules, node: Node) -> bool:
     return rules.kubelet_wants[node.kubelet] == CSI and not rules.driver_on(node)
 
 
-def _empty(rules: Rules, node: Node) -> bool:
+def _empty(rules: Rules, world: World, node: Node) -> bool:
     """Whether a drained node has nothing of the plugin attached or in use, as far as is seen."""
-    holds = (node.in_tree, node.csi)
-    seen = Hold.FREE if rules.course.drain_sees_cloud else Hold.LETTING_GO
-    attached = any(hold not in (Hold.FREE, seen) for hold in holds)
+    seen = [Hold.HELD]
+    if rules.course.drain_sees_cloud:
+        seen.append(Hold.LETTING_GO)
+        if world.disk == NOWHERE:
+            seen.append(Hold.UNNOTICED)  # it is noticed sooner than the node is switched
+    attached = node.in_tree in seen or node.csi in seen
     return not (node.pod or node.mounted or node.forgotten or attached)
 
 
@@ -184,9 +203,13 @@ def taken_over(rules: Rules, world: World, leader: int) -> World:
     """A controller that starts forgets what it wanted, and finds it anew from pods and nodes.
 
     What is attached it knows from the nodes' status and from VolumeAttachments, so no hold is lost.
+    A detach that its predecessor waited for nobody waits for any more.
     """
     nodes = tuple(
-        node._replace(wanted=rules.controller_wants(leader, node) if node.pod else NONE)
+        node._replace(
+            wanted=rules.controller_wants(leader, node) if node.pod else NONE,
+            in_tree=Hold.FREE if node.in_tree == Hold.UNNOTICED else node.in_tree,
+        )
         for node in world.nodes
     )
     return world._replace(leader=leader, nodes=nodes)
@@ -203,11 +226,8 @@ def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator
     yanks = node.alive and node.pod == Pod.RUNNING
     for side in SIDES:
         hold = node.holds(side)
-        if hold == Hold.LETTING_GO:
-            after = _with(world, number, node.holding(side, Hold.FREE))
-            if world.disk == number:
-                after = after._replace(disk=NOWHERE)
-            yield Event(Act.DETACHED, number, side, after, yanks)
+        if hold in (Hold.LETTING_GO, Hold.UNNOTICED):
+            yield from _ending_detach(rules, world, number, side, yanks=yanks)
         elif side & node.wanted:
             if hold == Hold.FREE and _may_attach(rules, world, number, node, side):
                 after = _with(world, number, node.holding(side, Hold.HELD))
@@ -221,8 +241,46 @@ def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator
             yield Event(Act.DETACH, number, side, after, yanks)
 
 
+def _ending_detach(
+    rules: Rules, world: World, number: int, side: int, *, yanks: bool
+) -> Iterator[Event]:
+    """What becomes of a detach that the cloud was asked for.
+
+    If its end was not noticed: a free disk is noticed at the next look. One that is attached is
+    taken for the old news of a slow cloud, until the detach counts as failed after half an hour,
+    and is begun anew. By then the disk may be on another node, which is as good; or on this one,
+    where a pod has had the time to run.
+    """
+    node, there = world.nodes[number], world.disk == number
+    free = _with(world, number, node.holding(side, Hold.FREE))
+    if node.holds(side) == Hold.LETTING_GO:
+        disk = NOWHERE if there else world.disk
+        yield Event(Act.DETACHED, number, side, free._replace(disk=disk), yanks)
+        if there and side == IN_TREE and _can_be_overtaken(rules, world):
+            unnoticed = _with(world, number, node.holding(side, Hold.UNNOTICED))
+            after = unnoticed._replace(disk=disk)
+            yield Event(Act.DETACHED_UNNOTICED, number, side, after, yanks)
+    elif not there:
+        yield Event(Act.NOTICE, number, side, free)
+    elif yanks and not rules.forgets(world):
+        anew = _with(world, number, node.holding(side, Hold.LETTING_GO))
+        yield Event(Act.DETACH_ANEW, number, side, anew, yanks)
+
+
+def _can_be_overtaken(rules: Rules, world: World) -> bool:
+    """Whether the driver may attach a disk before the in-tree plugin sees that it is free.
+
+    Not while no node is the driver's: until one is, the plugin has looked.
+    """
+    return rules.overtaken and any(
+        rules.controller_wants(world.leader, node) == CSI for node in world.nodes
+    )
+
+
 def _may_attach(rules: Rules, world: World, number: int, node: Node, side: int) -> bool:
     """Whether an attach would succeed: the cloud refuses a disk that another node has."""
+    if side == IN_TREE and _detach_waits(world):
+        return False  # one operation at a time for each name
     return world.disk in (NOWHERE, number) and rules.can_attach(side, world.leader, node)
 
 

@@ -22,6 +22,7 @@ FIRST = Version(1, 17)
 
 _NODES = "nodes"
 _VERSION = "kubernetesVersion"
+_RESTART = "restartControllers"
 _MINOR = re.compile(r"v?\d+\.\d+\+?")
 Path = tuple[str | int, ...]
 
@@ -170,14 +171,15 @@ def _moves(
             yield SwitchMove(controller, told)
         else:
             nodes = given[_NODES]
-            fields = nodes.fields(("drain", "gates", _VERSION))
+            fields = nodes.fields(("drain", "gates", _RESTART, _VERSION))
+            forgets = fields[_RESTART].flag() if _RESTART in fields else False
             drain = fields["drain"].flag() if "drain" in fields else False
             gates = fields["gates"].below() if "gates" in fields else {}
             before = kubelet.version
             kubelet, told = _switched(nodes, (gates, fields.get(_VERSION)), before)
             if attach_controller is AttachController.UPSTREAM or kubelet.version > before:
                 _refuse_newer(kubelet, controller, nodes)
-            yield NodesMove({_NODES: kubelet}, drain, told)
+            yield NodesMove({_NODES: kubelet}, drain, told, forgets)
 
 
 _Given = tuple[dict[str, _Value], _Value | None]

@@ -15,6 +15,9 @@ from replant.proof.story import tell
 from replant.proof.world import NOWHERE, Rules, World
 
 _WORST_FIRST = list(BadState)
+_FIRST = Cause.DETACHED_UNDER_POD
+"""Told however far it is. Not so a detach that is begun anew: it takes half an hour, and there is
+one at the far end of nearly every wrong order."""
 _Excuses = frozenset[tuple[BadState, Cause, int]]
 """What may go wrong anyway, and on nodes of which group."""
 
@@ -31,6 +34,8 @@ class Verdict:
     """What happens from the beginning to the bad state, in sentences."""
     plugin: str = ""
     """Whose volumes come to harm, where any do."""
+    cause: Cause | None = None
+    """Why the state is bad."""
 
     @property
     def safe(self) -> bool:
@@ -50,7 +55,7 @@ def verify(course: Course) -> Verdict:
     unsafe = [verdict for verdict in verdicts if not verdict.safe]
     if not unsafe:
         return Verdict(states)
-    nearest = min(unsafe, key=lambda it: (it.bad_state is not BadState.YANKED, len(it.story)))
+    nearest = min(unsafe, key=lambda it: (it.cause is not _FIRST, len(it.story)))
     return replace(nearest, states=states, plugin=course.plugin)
 
 
@@ -86,15 +91,16 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
                 if after not in came_from:
                     came_from[after] = world
                     reached.append(after)
-        if worst and (nearest is None or worst.problem.state is BadState.YANKED):
+        if worst and (nearest is None or worst.problem.cause is _FIRST):
             nearest = worst
-        if nearest and nearest.problem.state is BadState.YANKED:
+        if nearest and nearest.problem.cause is _FIRST:
             break
         ahead = reached
     if nearest is None:
         return Verdict(len(came_from))
     events, problem = _replayed(rules, _path(came_from, nearest.before), nearest)
-    return Verdict(len(came_from), problem.state, tuple(tell(rules, events, problem)))
+    story = tuple(tell(rules, events, problem))
+    return Verdict(len(came_from), problem.state, story, cause=problem.cause)
 
 
 def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
@@ -144,8 +150,8 @@ def _fault(rules: Rules, event: Event, excuses: _Excuses) -> Bad | None:
     return min(found, key=_rank, default=None) if found else None
 
 
-def _rank(problem: Bad) -> int:
-    return _WORST_FIRST.index(problem.state)
+def _rank(problem: Bad) -> tuple[int, bool]:
+    return _WORST_FIRST.index(problem.state), problem.cause is not _FIRST
 
 
 def canonical(world: World) -> World:

@@ -34,6 +34,8 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
         Act.UNCORDON: f"Replant uncordons {node}.",
         Act.SWITCH_IN_PLACE: f"The kubelet of {node} is restarted in place with {undone}.",
+        Act.RESTART: "Replant has another kube-controller-manager lead, which has forgotten "
+        "what detaches it waits for.",
         Act.TURN_BACK: "Replant is stopped here, and told to undo what it has done.",
         Act.GO_ON: "Replant is stopped here, and told to go on after all.",
         Act.TAKE_OVER: f"A kube-controller-manager {_with_gates(rules, before, event.world)} "
@@ -44,6 +46,11 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.DETACH: f"The controller finds the {name} name not in use on {node}, and has {side} "
         "detach the disk.",
         Act.DETACHED: f"The cloud has detached the disk from {node}, as {side} asked.",
+        Act.DETACHED_UNNOTICED: f"The cloud has detached the disk from {node}, as {side} asked, "
+        "which looks only every few seconds and has not seen it yet.",
+        Act.NOTICE: f"The detach from {node} ends for {side}: the disk is not attached there.",
+        Act.DETACH_ANEW: f"For half an hour {side} has waited for its detach from {node}, since "
+        "it saw the disk attached by the driver; now it begins anew, and detaches it there.",
         Act.BIND: f"A pod that needs the disk comes to {node}.",
         Act.DELETE: f"The pod is {'evicted' if evicted else 'deleted'} from {node}.",
         Act.MOUNT: f"The kubelet of {node} finds the disk under its {name} name and mounts it; "
@@ -69,6 +76,8 @@ def _end(world: World, problem: Bad) -> str:
     because = {
         Cause.DETACHED_UNDER_POD: f"the {side} detaches the disk from {node} while a pod there "
         "runs on it",
+        Cause.DETACHED_ANEW: f"the {side} detaches the disk from {node} while a pod there runs on "
+        "it, half an hour after the driver overtook its detach",
         Cause.BOTH_SIDES: f"on {node} the in-tree plugin and the driver hold the disk at once, and "
         "either may take it from the other",
         Cause.TWO_NODES: "a disk that one node may write to is attached to two",

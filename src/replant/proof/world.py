@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from replant.gates.plugins import BASE_GATE
 from replant.gates.settings import effective
-from replant.proof.course import Course, NodesMove
+from replant.proof.course import OVERTAKEN, Course, NodesMove
 from replant.routing import (
     AttachController,
     NodeView,
@@ -49,6 +49,12 @@ class Hold(IntEnum):
     """Attached, and so written in the node's volumesAttached."""
     LETTING_GO = 2
     """The cloud was asked to detach it and has not finished; nothing is written any more."""
+    UNNOTICED = 3
+    """The cloud has finished, and the side that asked still waits for that. If the other side
+    attaches the disk meanwhile, it waits until it takes its detach for failed."""
+
+
+_HOLDING = (Hold.HELD, Hold.LETTING_GO)
 
 
 class Node(NamedTuple):
@@ -82,7 +88,7 @@ class Node(NamedTuple):
     @property
     def holder(self) -> int:
         """The sides that hold the disk here, or are letting it go."""
-        return (self.in_tree != Hold.FREE) * IN_TREE | (self.csi != Hold.FREE) * CSI
+        return (self.in_tree in _HOLDING) * IN_TREE | (self.csi in _HOLDING) * CSI
 
 
 class World(NamedTuple):
@@ -113,6 +119,8 @@ class Rules:
             plugin=course.plugin, driver=driver_of(course.plugin), native=False, provisioned=True
         )
         self.attachable = volume.attachable
+        self.overtaken = course.plugin in OVERTAKEN
+        """Whether a detach of the in-tree plugin may be overtaken by an attach of the driver."""
         start, self.moves = self._moves()
         self.start = World(0, False, False, start[0], NOWHERE, self._nodes(start[1]))
         everything = range(len(self.processes))
@@ -164,6 +172,13 @@ class Rules:
             return None
         source, target = self.moves[world.at]
         return (source if world.back else target).get(node.group if node else NOWHERE)
+
+    def forgets(self, world: World) -> bool:
+        """Whether whoever makes the move in progress has leaders forget their detaches in time."""
+        if not 0 <= world.at < len(self.moves):
+            return False
+        move = self.course.moves[world.at]
+        return isinstance(move, NodesMove) and move.forgets
 
     def _moves(
         self,

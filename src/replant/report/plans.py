@@ -180,6 +180,15 @@ def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
     yield f"  each node, {step.max_unavailable} at a time, {step.method.value}:"
     for number, part in enumerate(step.each_node, 1):
         yield f"    {number}. {part}"
+    if step.restart_controllers_seconds:
+        minutes = f"{step.restart_controllers_seconds / 60:g}"
+        yield fill(
+            f"every {minutes} minutes at least, and when the last node is done: kube-controller-"
+            "manager starts anew, so that none waits for an in-tree detach that the driver has "
+            "overtaken. Half an hour later it would begin it anew, under a running pod.", _WIDTH,
+            initial_indent="  ", subsequent_indent="    ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
 
 
 def _proof(proof: Proof, *, empty: bool) -> Iterator[str]:

@@ -139,6 +139,7 @@ class _Telling:
             "Cordon": self._cordon,
             "Uncordon": self._uncordon,
             "Switch": self._switch,
+            "RestartLeader": lambda it: self._say(f"{it.target} is restarted, {it.why}."),
             "Evict": lambda it: self._course.moved.add((self._back, it.target, it.why)),
             "Annotate": lambda it: self._course.annotated.add(it.target),
             "CreateClass": lambda it: self._course.classes.add(it.target),
