@@ -258,3 +258,27 @@ def test_a_dead_nodes_disk_is_waited_for_six_minutes() -> None:
     assert all_run(cluster, replicas=1)
     assert cluster.cloud.attached_to(disk) not in ("", node)
     assert cluster.writes.yanked() == []
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_detach_that_is_overtaken_takes_the_disk_half_an_hour_later(restarted: bool) -> None:
+    """As on real Kubernetes: docs/observed.md tells it."""
+    cluster = running_database()
+    first = cluster.store.get(PODS, "db-0", "default")["spec"]["nodeName"]
+    others = [it for it in NODE_NAMES if it != first]
+    switch_controllers(cluster, ON)
+    for name in (*others, first):
+        switch_node(cluster, name, ON)
+    if restarted:
+        switch_controllers(cluster, ON)
+    for name in others:
+        cordon(cluster, name, cordoned=True)
+    cluster.store.delete(PODS, "db-0", "default")
+    assert cluster.run_until(lambda: bool(cluster.pods_on(first)) and all_run(cluster))
+
+    cluster.run_for(30 * 60)
+    assert cluster.writes.yanked() == []
+    cluster.run_for(10 * 60)
+
+    assert bool(cluster.writes.yanked()) is not restarted
+    assert all_run(cluster)

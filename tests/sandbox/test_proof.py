@@ -60,21 +60,27 @@ def live(moves: list[Move]) -> Cluster:
             cluster.run_for(5)
             cordon_node(cluster, name, cordoned=False)
             cluster.run_for(30)
+        if what == "drained":
+            switch_controllers(cluster, gates_of_leader(cluster))
     happen(cluster)
     return cluster
 
 
-def happen(cluster: Cluster) -> None:
-    """What happens in any cluster sooner or later: controllers restart, pods change."""
+def gates_of_leader(cluster: Cluster) -> dict[str, bool]:
     leader = cluster.control_plane.leader
     assert leader is not None
+    return dict(leader.process.gates)
+
+
+def happen(cluster: Cluster) -> None:
+    """What happens in any cluster sooner or later: controllers restart, pods change."""
     for name in ("db-0", "db-1"):
         if cluster.store.find(PODS, name, "default"):
             pod = cluster.store.get(PODS, name, "default")
             pod["metadata"]["labels"]["touched"] = "true"
             cluster.store.update(PODS, pod)
     cluster.run_for(200)
-    switch_controllers(cluster, dict(leader.process.gates))
+    switch_controllers(cluster, gates_of_leader(cluster))
     cluster.run_for(60)
 
 

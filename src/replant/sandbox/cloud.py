@@ -82,6 +82,11 @@ class Cloud:
         found = self.disks.get(disk)
         return found.attached_to if found else ""
 
+    def taken_by(self, disk: str) -> str:
+        """The node that a disk is attached to or about to be, or nothing."""
+        found = self.disks.get(disk)
+        return (found.attached_to or found.attaching_to) if found else ""
+
     def place(self, disk: str, size: int = 0, zone: str = "", node: str = "") -> Disk:
         """Have a disk be there, as if it had always been."""
         self._deleted.discard(disk)

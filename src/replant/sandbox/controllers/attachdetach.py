@@ -38,6 +38,10 @@ LOOK_AGAIN = 180.0
 WAIT_FOR_UNMOUNT = timedelta(minutes=6)
 """So long a node that is not ready is waited for."""
 _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
+_PATIENT = "kubernetes.io/aws-ebs"
+_LOOKS = (5.0, *(2.0**it for it in range(1, 11)))
+"""The pauses after which this plugin looks whether a detach has come to its end: 34 minutes in all.
+A disk that is attached, to whichever node, it takes for one that is not detached yet."""
 _COMPONENT = "attachdetach-controller"
 Member = TypeVar("Member")
 
@@ -341,7 +345,27 @@ class AttachDetach(Led):
                 self._let_go(node, name)
             return
         disk = self.world.volumes.disk_called(name)
-        self.world.cloud.detach(disk, node, Side.IN_TREE, self._ended(node, name, attaching=False))
+        done = self._ended(node, name, attaching=False)
+        if name.startswith(_PATIENT) and self.world.cloud.taken_by(disk) == node:
+            self._await_detach(node, name, disk, _LOOKS)
+            done = _unheard
+        self.world.cloud.detach(disk, node, Side.IN_TREE, done)
+
+    def _await_detach(self, node: str, name: str, disk: str, pauses: tuple[float, ...]) -> None:
+        """Look again and again until a disk is free, and begin anew if it never is."""
+        term = self._term
+
+        def look() -> None:
+            if term != self._term:
+                return
+            if not self.world.cloud.taken_by(disk):
+                self._let_go(node, name)
+            elif pauses[1:]:
+                self._await_detach(node, name, disk, pauses[1:])
+            else:
+                self._detach(node, name)
+
+        self.world.clock.after(pauses[0], look)
 
     def _attach(self, node: str, name: str) -> None:
         if (node, name) in self._resting or node not in self._nodes:
@@ -483,6 +507,10 @@ def _wanted_name(volume: Volume, process: Process, node: NodeView, kind: AttachC
         return ""
     side = _side(volume.view, process, node, kind)
     return "" if side is Side.NOBODY else volume.called(side)
+
+
+def _unheard(_refusal: str) -> None:
+    """Nobody listens: whoever asked looks for itself."""
 
 
 def _discard(sets: dict[str, set[Member]], name: str, member: Member) -> None:
