@@ -35,6 +35,13 @@ NODES, REPLICAS = 3, 3
 SETTLE = 2
 """Seconds beyond what can be seen that a plan waits for here. By default ten, for clouds that are
 slower than moto; it is data of the plan, which a person may change."""
+ELECTION = (
+    "--leader-elect=true",
+    "--leader-elect-lease-duration=6s",
+    "--leader-elect-renew-deadline=4s",
+    "--leader-elect-retry-period=1s",
+)
+"""Quicker than by default, for every restart is waited for; test_leading.py has the default."""
 CLASS = {
     "apiVersion": "storage.k8s.io/v1",
     "kind": "StorageClass",
@@ -176,6 +183,13 @@ class Cluster:
         """Of a component, or of a node's kubelet."""
         return self._gates[name] if name in self._gates else self._node(name).gates
 
+    @property
+    def leader(self) -> str:
+        """The kube-controller-manager that leads, by its Lease."""
+        lease = self.api.get("Lease", CONTROLLER, "kube-system")
+        holder: str = lease["spec"]["holderIdentity"]
+        return holder
+
     def told(self) -> str:
         """How it stands, for a person who wonders what went wrong."""
         pods = [
@@ -255,7 +269,8 @@ class Cluster:
 
     def start(self, component: str) -> None:
         if component == CONTROLLER:
-            self.plane.start_controller_manager(self._gates[component], self.cloud)
+            gates = self._gates[component]
+            self.plane.start_controller_manager(gates, self.cloud, ELECTION)
         else:
             self.plane.start_scheduler(self._gates[component])
 
@@ -274,15 +289,6 @@ class Cluster:
         else:
             self._node(name).restart(given)
         return {}
-
-    def forget_detaches(self) -> None:
-        """Restart the controllers, as whoever goes back within half an hour has to.
-
-        When the driver attaches a disk that the in-tree plugin has just detached, the latter sees
-        it attached, and waits for 34 minutes for the end of its detach. Until then it attaches
-        that disk nowhere.
-        """
-        self.start(CONTROLLER)
 
     # Replant
 

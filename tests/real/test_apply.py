@@ -53,10 +53,13 @@ def watched(cluster: Cluster, longest: float = A_DETACH) -> Iterator[None]:
 
 
 def test_there_and_back(cluster: Cluster) -> None:
+    led = cluster.leader
     with watched(cluster):
         cluster.apply(cluster.plan("enable")).done()
     is_switched(cluster, on=True)
-    cluster.forget_detaches()
+    # Once with other gates, and once because of what it may still have waited for.
+    assert cluster.plane.starts(CONTROLLER) == 1 + 1
+    assert cluster.leader not in ("replant-apply", led)
     with watched(cluster):
         cluster.apply(cluster.plan("disable")).done()
     is_switched(cluster, on=False)
@@ -71,7 +74,6 @@ def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
         assert code == RESUMABLE, run.said
         assert "Go back with: replant apply --undo" in run.said
         assert cluster.gates_of(CONTROLLER) == ON
-    cluster.forget_detaches()
     with watched(cluster):
         assert cluster.undo().done()["state"] == "undone"
     is_switched(cluster, on=False)
@@ -142,6 +144,8 @@ def test_the_role_is_what_it_takes_and_no_more(cluster: Cluster) -> None:
     }
     # Only volumes of Portworx are annotated; what was written is read where an answer was lost.
     assert allowed - used <= {"patch persistentvolumes", "get configmaps"}
+    asked_there = [it for it in granted if it.get("objectRef", {}).get("name") == CONTROLLER]
+    assert {right(it) for it in asked_there} == {"get leases", "patch leases"}
 
 
 def place(asked: Object) -> tuple[str, str]:

@@ -31,6 +31,7 @@ PATHS = {
     "RoleBinding": "apis/rbac.authorization.k8s.io/v1/rolebindings",
     "StatefulSet": "apis/apps/v1/statefulsets",
     "PodDisruptionBudget": "apis/policy/v1/poddisruptionbudgets",
+    "Lease": "apis/coordination.k8s.io/v1/leases",
 }
 
 

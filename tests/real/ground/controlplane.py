@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +14,14 @@ import yaml
 from tests.real.ground import programs
 from tests.real.ground.api import Api, Object, Refused
 from tests.real.ground.cloud import Cloud
-from tests.real.ground.processes import Process, Stoppable, free_port, start_on_free_port, wait_for
+from tests.real.ground.processes import (
+    Kept,
+    Process,
+    Stoppable,
+    free_port,
+    start_on_free_port,
+    wait_for,
+)
 
 ROLES = Path(__file__).parents[3] / "deploy" / "rbac"
 LOOPBACK = "127.0.0.1"
@@ -54,7 +61,7 @@ class ControlPlane(Stoppable):
         self._ca = trustme.CA()
         self._ca.cert_pem.write_to_path(folder / "ca.crt")
         trustme.CA().private_key_pem.write_to_path(folder / "accounts.key")
-        self._parts: dict[str, Process] = {}
+        self._parts: dict[str, Process | Kept] = {}
         self._server = ""
         try:
             self._start_etcd()
@@ -142,10 +149,16 @@ class ControlPlane(Stoppable):
     # What runs
 
     def start_controller_manager(
-        self, gates: Mapping[str, bool] | None = None, cloud: Cloud | None = None
+        self,
+        gates: Mapping[str, bool] | None = None,
+        cloud: Cloud | None = None,
+        election: Sequence[str] = (),
     ) -> None:
-        """Start it, or start it anew with other gates. With a cloud, it has in-tree EBS."""
-        self._started = gates, cloud
+        """Start it, or start it anew with other gates. With a cloud, it has in-tree EBS.
+
+        With flags for its election, it is elected, and started anew whenever it ends.
+        """
+        self._started = gates, cloud, election
         self.stop_part("kube-controller-manager")
         flags = [
             "--use-service-account-credentials=true",
@@ -168,7 +181,7 @@ class ControlPlane(Stoppable):
             flags += ["--cloud-provider=aws", f"--cloud-config={cloud.write_config(self.folder)}"]
             env = cloud.credentials
         said = len(self.log("kube-controller-manager"))
-        self._start_client("kube-controller-manager", flags, env)
+        self._start_client("kube-controller-manager", flags, env, election)
         # From then on it means something if nothing happens.
         self._parts["kube-controller-manager"].wait_until(
             lambda: bool(ATTACHES.search(self.log("kube-controller-manager")[said:]))
@@ -193,6 +206,11 @@ class ControlPlane(Stoppable):
     def kill_part(self, name: str) -> None:
         """End it without a farewell, as when its machine dies."""
         self._parts.pop(name).kill()
+
+    def starts(self, name: str) -> int:
+        """How often a part that is kept running was started."""
+        part = self._parts[name]
+        return part.starts if isinstance(part, Kept) else 1
 
     def runs(self, name: str) -> bool:
         return name in self._parts
@@ -280,23 +298,30 @@ class ControlPlane(Stoppable):
         )
 
     def _start_client(
-        self, name: str, flags: list[str], env: Mapping[str, str] | None = None
+        self,
+        name: str,
+        flags: list[str],
+        env: Mapping[str, str] | None = None,
+        election: Sequence[str] = (),
     ) -> None:
-        """A part that only asks the API server; nobody elects, since there is one of each."""
+        """A part that only asks the API server; there is one of each."""
         config = self.kubeconfig(f"system:{name}", group=f"system:{name}")
 
         def start(port: int) -> Process:
             return self._process(
                 name,
                 f"--kubeconfig={config}",
-                "--leader-elect=false",
+                *(election or ["--leader-elect=false"]),
                 f"--bind-address={LOOPBACK}",
                 f"--secure-port={port}",
                 *flags,
                 env=env,
             )
 
-        self._start(name, start)
+        if election:
+            self._parts[name] = Kept(lambda: start_on_free_port(start)[0])
+        else:
+            self._start(name, start)
 
     def _process(self, name: str, *flags: str, env: Mapping[str, str] | None = None) -> Process:
         command = [str(programs.program(self.version, name)), *flags]

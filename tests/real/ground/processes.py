@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -116,6 +117,46 @@ class Process:
             return ready()
 
         wait_for(look, f"{self.name} to be ready", timeout)
+
+
+class Kept:
+    """A child that is started anew whenever it ends by itself, as a kubelet does with its own."""
+
+    def __init__(self, start: Callable[[], Process]) -> None:
+        self.starts = 0
+        self._start = start
+        self._process: Process | None = None
+        self._leave = Process.stop
+        self._leaving = threading.Event()
+        # What a thread has started ends with it, so this one lives as long as its children.
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+        wait_for(lambda: self.starts or not self._thread.is_alive(), "the first start", 90)
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.running
+
+    def stop(self) -> None:
+        self._leaving.set()
+        self._thread.join()
+
+    def kill(self) -> None:
+        self._leave = Process.kill
+        self.stop()
+
+    def wait_until(self, ready: Callable[[], bool], timeout: float = 60) -> None:
+        """Wait until it is ready, however often it has to be started for that."""
+        wait_for(ready, "what is kept running to be ready", timeout)
+
+    def _keep(self) -> None:
+        while not self._leaving.is_set():
+            self._process = process = self._start()
+            self.starts += 1
+            while process.running and not self._leaving.wait(0.05):
+                pass
+        if self._process:
+            self._leave(self._process)
 
 
 def wait_for(look: Callable[[], T], what: str, timeout: float = 30, pause: float = 0.1) -> T:
