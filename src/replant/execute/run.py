@@ -69,7 +69,7 @@ from replant.plan.model import (
 from replant.plan.undo import undo_plan
 
 VERIFY_AGAIN = 5.0
-RELEASING = 5.0
+RELEASING = 15.0
 """So many seconds, of this machine's, it may take to give the lease back."""
 _IDENTITY = "kube-system"
 """It is there from a cluster's first moment to its last."""

@@ -30,7 +30,7 @@ AWAY_AT_ONCE = 4
 """So many volumes may be away at a time: the fewer there are, the sooner each is back."""
 _FAILURES = 5
 """So often in a row a move may fail before somebody else decides about the volume."""
-_LOOKS = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28)
+_LOOKS = (0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.16, 0.32, 0.64, 1.28)
 """How long to wait before each look for what others do; together two and a half seconds."""
 
 
@@ -40,8 +40,8 @@ class Swapper:
     def __init__(self, reader: Reader, writer: Writer, sleep: Sleep) -> None:
         self._reader = reader
         self._writer = writer
-        self._sleep = sleep
-        self._narrows = asyncio.Semaphore(AWAY_AT_ONCE)
+        self.sleep = sleep
+        self.narrows = asyncio.Semaphore(AWAY_AT_ONCE)
 
     async def look(self, act: LookAtVolumes) -> dict[str, Seen]:
         """The volumes and claims of an act, as they are."""
@@ -54,48 +54,17 @@ class Swapper:
     async def replace(self, act: ReplaceVolume) -> moves.Move:
         """Move on until there is nothing left to do, or only others can do it."""
         async with AsyncExitStack() as narrows:
-            return await self._replace(act.swap, act.volume, act.claim, narrows)
+            way = _Way(self, act, narrows)
+            return await way.go()
 
-    async def _replace(
-        self,
-        swap: moves.Swap,
-        volume: Object | None,
-        claim: Object | None,
-        narrows: AsyncExitStack,
-    ) -> moves.Move:
-        looks, failures, narrow = iter(_LOOKS), 0, False
-        while True:
-            move = next_move(swap, volume, claim)
-            match move:
-                case moves.Done() | moves.Stuck() | moves.Outdated():
-                    return move
-                case moves.Await():
-                    wait = next(looks, None)
-                    if wait is None:
-                        return move
-                    await self._sleep(wait)
-                    volume, claim = await self._look(swap)
-                    continue
-                case moves.Delete() | moves.Create() if not narrow:
-                    await narrows.enter_async_context(self._narrows)
-                    narrow = True
-            try:
-                if isinstance(move, moves.Nudge):
-                    namespace, name = swap.claim
-                    claim = await self._writer.patch(
-                        PERSISTENT_VOLUME_CLAIMS, name, move.patch, namespace=namespace
-                    )
-                else:
-                    volume = await self._change(swap.name, move)
-            except (Conflict, Missing, Uncertain):
-                failures += 1
-                if failures >= _FAILURES:
-                    raise
-                volume, claim = await self._look(swap)
-            else:
-                failures = 0
+    async def nudge(self, swap: moves.Swap, move: moves.Nudge) -> Object:
+        """Change the claim of a volume; the claim as it is then."""
+        namespace, name = swap.claim
+        return await self._writer.patch(
+            PERSISTENT_VOLUME_CLAIMS, name, move.patch, namespace=namespace
+        )
 
-    async def _change(
+    async def change(
         self, name: str, move: moves.Patch | moves.Delete | moves.Create
     ) -> Object | None:
         """Make one move; the volume as it is then, None if it is gone."""
@@ -109,13 +78,14 @@ class Swapper:
             )
         return None if _is_gone(answer) else answer
 
-    async def _look(self, swap: moves.Swap) -> tuple[Object | None, Object | None]:
+    async def volume(self, swap: moves.Swap) -> Object | None:
+        """The volume of that name, as it is."""
+        return _decoded(await self._get(PERSISTENT_VOLUMES, swap.name, ""))
+
+    async def claim(self, swap: moves.Swap) -> Object | None:
+        """The claim of that name, as it is."""
         namespace, name = swap.claim
-        volume, claim = await asyncio.gather(
-            self._get(PERSISTENT_VOLUMES, swap.name, ""),
-            self._get(PERSISTENT_VOLUME_CLAIMS, name, namespace),
-        )
-        return _decoded(volume), _decoded(claim)
+        return _decoded(await self._get(PERSISTENT_VOLUME_CLAIMS, name, namespace))
 
     async def _look_at(self, volume: VolumeSwap) -> Seen:
         namespace, _, name = volume.claim.partition("/")
@@ -143,6 +113,80 @@ class Swapper:
                 if name in names:
                     found[name] = bytes(raw)
         return found
+
+
+class _Way:
+    """One volume on its way: what was seen of it last, and what was done about it in this act."""
+
+    def __init__(self, swapper: Swapper, act: ReplaceVolume, narrows: AsyncExitStack) -> None:
+        self._swapper = swapper
+        self._swap = act.swap
+        self._volume = act.volume
+        self._claim = act.claim
+        self._narrows = narrows
+        self._is_narrow = False
+        self._told = False
+        self._looks = iter(_LOOKS)
+
+    async def go(self) -> moves.Move:
+        """Move on; the last move says why it went no further."""
+        failures = 0
+        while True:
+            move = next_move(self._swap, self._volume, self._claim)
+            try:
+                if not await self._does(move):
+                    return move
+                failures = 0
+            except (Conflict, Missing, Uncertain):
+                failures += 1
+                if failures >= _FAILURES:
+                    raise
+                await self._look()
+
+    async def _does(self, move: moves.Move) -> bool:
+        """Make a move, or wait for what others do; tells whether there may be another."""
+        swap = self._swap
+        match move:
+            case moves.Done() | moves.Stuck() | moves.Outdated():
+                return False
+            case moves.Await():
+                return await self._waits()
+            case moves.Nudge():
+                # It may be seen before the controllers have acted: what was told is given time.
+                if self._told:
+                    return await self._waits()
+                self._claim = await self._swapper.nudge(swap, move)
+                self._told = True
+            case moves.Patch() | moves.Delete() | moves.Create():
+                await self._enter_or_leave_narrows(move)
+                self._volume = await self._swapper.change(swap.name, move)
+        return True
+
+    async def _enter_or_leave_narrows(self, move: moves.Move) -> None:
+        if isinstance(move, moves.Delete | moves.Create):
+            if not self._is_narrow:
+                await self._narrows.enter_async_context(self._swapper.narrows)
+                self._is_narrow = True
+        elif isinstance(move, moves.Patch) and "spec" in move.patch:
+            await self._narrows.aclose()  # it is not away yet, or no longer
+
+    async def _waits(self) -> bool:
+        wait = next(self._looks, None)
+        if wait is None:
+            return False
+        await self._swapper.sleep(wait)
+        if self._volume is None or self._claim is None:
+            await self._look()
+        elif (self._volume.get("status") or {}).get("phase") != "Bound":
+            self._volume = await self._swapper.volume(self._swap)
+        else:
+            self._claim = await self._swapper.claim(self._swap)
+        return True
+
+    async def _look(self) -> None:
+        self._volume, self._claim = await asyncio.gather(
+            self._swapper.volume(self._swap), self._swapper.claim(self._swap)
+        )
 
 
 class _Metadata(msgspec.Struct):
