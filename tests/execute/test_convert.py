@@ -162,6 +162,36 @@ def test_where_nothing_is_redirected_workloads_are_scaled_down_for_it(tmp_path: 
     live(story, tmp_path, enabled=False)
 
 
+def test_what_was_scaled_up_again_is_not_scaled_down_by_whoever_resumes(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.CONVERT, EBS, accepted=Accepted(scale_down=True))
+        names = [step.id for step in plan.steps]
+        assert names[3] == "scale-down-2"
+        applying = it.applying()
+        done = it.shown.step_done
+
+        def stop_after_the_first(step: Any) -> None:
+            done(step)
+            if step.id == "scale-up-1":
+                applying.stop("enough")
+
+        it.shown.step_done = stop_after_the_first  # type: ignore[method-assign]
+        with pytest.raises(Halted, match="enough"):
+            await applying.begin(plan, {})
+        assert await native(it) == 3
+        await it.timing.sleep(60)
+        pods = {name: uid for name, uid in (await uids(it, PODS)).items() if " db-" in name}
+        (run,) = await it.journals().runs()
+        it.shown.steps.clear()
+        await it.applying().resume(run.id)
+        assert it.shown.steps[0] == "scale-down-2"
+        assert await native(it) == 5
+        assert pods.items() <= (await uids(it, PODS)).items()
+        await is_well(it)
+
+    live(story, tmp_path, enabled=False)
+
+
 class Meddling:
     """A Writer behind which somebody does something, once, right after a kind of write."""
 

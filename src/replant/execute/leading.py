@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from replant.execute.acts import Act, Decision, Evict, LookAtLeader, RestartLeader, Switch, Wait
 from replant.execute.world import precedes
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import Plan, RollNodes
+from replant.plan.model import Plan, RestoreVolumes, RollNodes, SwapVolumes
 
 LEASE = f"kube-system/{CONTROLLER}"
 OURS = "replant-apply"
@@ -50,8 +50,11 @@ def restart_of(leader: Leader) -> RestartLeader | None:
 
 def needs_restart(plan: Plan) -> bool:
     """Whether a plan has a step that must not end under the leader under which it began."""
-    rolls = (it for it in plan.steps if isinstance(it, RollNodes))
-    return any(it.restart_controllers_seconds for it in rolls)
+    return any(
+        it.restart_controllers_seconds if isinstance(it, RollNodes) else it.restart_controllers
+        for it in plan.steps
+        if isinstance(it, RollNodes | SwapVolumes | RestoreVolumes)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -258,6 +258,8 @@ class Applying:
             engine.stop(self._stopping)
         try:
             for number, step in enumerate(plan.steps, 1):
+                if _is_for_a_while(step) and run.has_done(step.id):
+                    continue
                 stage = self._stage(step, plan, run)
                 try:
                     await engine.carry_out(step, number, len(plan.steps), stage)
@@ -434,6 +436,16 @@ class Applying:
 
     def _at(self) -> str:
         return written(self._timing.now())
+
+
+def _is_for_a_while(step: Step) -> bool:
+    """Whether what a step has come to is undone on purpose by one that comes after it.
+
+    All other steps are looked at again by whoever resumes: what is so counts, not what was done.
+    """
+    if isinstance(step, SwapVolumes | RestoreVolumes):
+        return any(it.free_of for it in step.volumes)
+    return isinstance(step, ScaleWorkloads)
 
 
 async def refuse_second(journals: Journals) -> None:

@@ -11,8 +11,16 @@ from msgspec import to_builtins
 from msgspec.json import decode
 
 from replant.errors import TranslationError
-from replant.execute.acts import Act, Decision, Progress, Wait
+from replant.execute.acts import (
+    Act,
+    Decision,
+    LookAtLeader,
+    Progress,
+    RestartLeader,
+    Wait,
+)
 from replant.execute.journal.model import Entry, Mark
+from replant.execute.leading import Leading, Memory
 from replant.execute.world import World
 from replant.objects import Object
 from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
@@ -131,6 +139,11 @@ class Swapping:
         self._seen: dict[str, Seen] = {}
         self._free_since: dict[str, float] = {}
         """Since when a volume that must be free is seen to be so."""
+        self._leading = (
+            Leading(step.id, 1.0, timeout, Memory(), back=True)
+            if step.restart_controllers
+            else None
+        )
         self._notes: list[str] = []
         self._attached: Attachments | None = None
         self._failed = ""
@@ -145,15 +158,17 @@ class Swapping:
             if later.due <= now:
                 del self._later[name]
                 self._queue.append(self._volumes[name])
-        waits: list[Wait] = []
+        if self._leading and (held_up := self._held_up(self._leading, world, now)):
+            return held_up
         while self._queue and len(self._under_way) < self._at_once and not self._failed:
             volume = self._queue.popleft()
             if volume.free_of and (why := self._not_free(volume, world, now)):
                 self._later[volume.name] = _Later(now + 1.0, why)
             elif act := self._next(volume):
                 self._under_way[volume.name] = act
-        for name, later in self._later.items():
-            waits.append(Wait(later.what, f"volume {name}", self._timeout))
+        waits = [
+            Wait(later.what, f"volume {name}", self._timeout) for name, later in self._later.items()
+        ]
         total = len(self._volumes)
         left = len(self._queue) + len(self._under_way) + len(self._later)
         notes, self._notes = self._notes, []
@@ -167,6 +182,23 @@ class Swapping:
             progress=Progress(total - left, total, "volumes"),
             notes=notes,
         )
+
+    def _held_up(self, leading: Leading, world: World, now: float) -> Decision | None:
+        """What is waited for until all are free, and another leads than while they were detached.
+
+        Whoever leads then has never heard of a detach that the driver might overtake.
+        """
+        decision = Decision(wake=1.0, progress=Progress(0, len(self._volumes), "volumes"))
+        decision.waits = [
+            Wait(why, f"volume {it.name}", self._timeout)
+            for it in self._step.volumes
+            if (why := self._not_free(it, world, now))
+        ]
+        if decision.waits or leading.holds_up(now, decision):
+            return decision
+        self._notes += decision.notes
+        self._leading = None
+        return None
 
     def _not_free(self, volume: VolumeSwap, world: World, now: float) -> str:
         """What a volume that must be free has to wait for, if anything."""
@@ -253,16 +285,19 @@ class Swapping:
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """Take what was seen; whatever has not come to its end is looked at once more."""
-        if isinstance(act, LookAtVolumes):
-            if isinstance(outcome, Mapping):
+        match act:
+            case LookAtLeader() | RestartLeader() if self._leading:
+                self._leading.learn(outcome, now)
+            case LookAtVolumes() if isinstance(outcome, Mapping):
                 self._looked = True
                 self._seen |= outcome
                 for it in act.volumes:
                     if self._under_way.pop(it.name, None):
                         self._queue.appendleft(it)
-            return
-        if not isinstance(act, ReplaceVolume):
-            return
+            case ReplaceVolume():
+                self._replaced(act, outcome, now)
+
+    def _replaced(self, act: ReplaceVolume, outcome: object, now: float) -> None:
         name = act.swap.name
         self._backups.add(act.saved)
         del self._under_way[name]

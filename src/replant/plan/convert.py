@@ -42,6 +42,7 @@ from replant.plan.model import (
 from replant.plan.situation import Situation, situation
 from replant.plan.undo import swapped_back
 from replant.plan.verdicts import Accepted, How, Judge, Verdict
+from replant.proof.course import OVERTAKEN
 from replant.swap import twin
 from replant.translate import plugin_of
 
@@ -293,6 +294,7 @@ def _one_by_one(number: int, group: list[Verdict], now: Situation) -> Iterator[S
         undo="The volumes of the journal are put back, in the same way.",
         volumes=tuple(_swap(it) for it in group),
         settle_seconds=SETTLE_SECONDS,
+        restart_controllers=any(it.volume.plugin in OVERTAKEN for it in group),
     )
     if scalings:
         yield ScaleWorkloads(

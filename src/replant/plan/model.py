@@ -246,6 +246,9 @@ class SwapVolumes(_Step, frozen=True, kw_only=True, tag="SwapVolumes"):
     settle_seconds: Annotated[int, Meta(ge=0)] = 0
     """How long those that must be free have to be so: the cloud ends a detach after the node's
     status says so."""
+    restart_controllers: bool = False
+    """Whether another kube-controller-manager has to lead between their detach and their being
+    replaced, one that cannot wait for a detach which the driver overtakes."""
 
 
 class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
@@ -253,7 +256,8 @@ class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
 
     volumes: tuple[VolumeSwap, ...]
     settle_seconds: Annotated[int, Meta(ge=0)] = 0
-    """As of the step that it takes back."""
+    restart_controllers: bool = False
+    """Both as of the step that it takes back."""
     saved: tuple[SavedVolume, ...] = ()
     """What the journals of earlier runs have of them; the run's own journal has the rest."""
 

@@ -115,6 +115,10 @@ class Run:
                 switched = {place: by for place, by in switched.items() if by != it.step}
         return frozenset(place for place, by in switched.items() if by != step)
 
+    def has_done(self, step: str) -> bool:
+        """Whether a step has come to its end, in the direction that the run has."""
+        return any(it.mark is Mark.STEP_DONE and it.step == step for it in self.entries)
+
     @property
     def state(self) -> State:
         """Whether there is anything left to do."""
