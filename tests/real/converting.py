@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,21 +102,22 @@ def watched_claims(api: Api) -> Iterator[Unbound]:
 
     def follow() -> None:
         path = "/api/v1/persistentvolumeclaims?watch=true"
-        try:
-            with client.stream("GET", path, timeout=None) as answer:
+        while not stop.is_set():
+            # A watch may be ended by the server; the next one begins with all claims.
+            with (
+                suppress(httpx.HTTPError, OSError, RuntimeError),
+                client.stream("GET", path, timeout=None) as answer,
+            ):
                 for line in answer.iter_lines():
-                    claim = json.loads(line)["object"]
-                    name = claim["metadata"].get("name", "")
-                    gone = json.loads(line)["type"] == "DELETED"
-                    bound = claim.get("status", {}).get("phase") == "Bound" and not gone
-                    if not bound:
-                        since.setdefault(name, time.monotonic())
-                    elif name in since:
-                        found.seconds.append(time.monotonic() - since.pop(name))
-                    if stop.is_set():
-                        return
-        except (httpx.HTTPError, OSError, RuntimeError):
-            return
+                    hear(json.loads(line))
+
+    def hear(told: Object) -> None:
+        claim, now = told["object"], time.monotonic()
+        name = claim["metadata"].get("name", "")
+        if told["type"] == "DELETED" or claim.get("status", {}).get("phase") != "Bound":
+            since.setdefault(name, now)
+        elif name in since:
+            found.seconds.append(now - since.pop(name))
 
     thread = threading.Thread(target=follow, daemon=True)
     thread.start()

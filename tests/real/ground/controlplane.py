@@ -212,6 +212,10 @@ class ControlPlane(Stoppable):
         part = self._parts[name]
         return part.starts if isinstance(part, Kept) else 1
 
+    def pids(self) -> list[int]:
+        """Of all parts that run."""
+        return [it.pid for it in self._parts.values() if isinstance(it, Process)]
+
     def runs(self, name: str) -> bool:
         return name in self._parts
 

@@ -31,7 +31,7 @@ _HEAD, _DOCUMENT, _LOG = "head", "document", "log"
 
 DOCUMENT_BYTES = 700_000
 """In base64 it stays below the 1 MiB that a ConfigMap may have."""
-LOG_BYTES = 64_000
+LOG_BYTES = 16_000
 """Each batch writes its whole log anew, so logs are kept short."""
 LARGEST_BATCH = 900_000
 
