@@ -44,7 +44,9 @@ def test_everything_runs_on_a_disk_that_is_where_its_pod_is(name: str) -> None:
     sandbox = Sandbox.of(scenario)
     store = sandbox.store
     pods = [it for it in store.list(PODS) if it["metadata"]["namespace"] != "kube-system"]
-    assert len(pods) == sum(it.count * it.replicas for it in scenario.workloads)
+    deployed = [it for it in scenario.objects if it["kind"] == "Deployment"]
+    expected = sum(it.count * it.replicas for it in scenario.workloads)
+    assert len(pods) == expected + sum(it["spec"]["replicas"] for it in deployed)
     assert {it["status"]["phase"] for it in pods} == {"Running"}
     nodes = sum(pool.count for pool in scenario.pools)
     assert len(store.entries(NODES)) == len(store.entries(CSI_NODES)) == nodes

@@ -13,9 +13,11 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any, cast
 from urllib.parse import quote, urlencode
 
 import httpx
@@ -72,11 +74,29 @@ class _Lanes:
             await client.aclose()
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A server, and who one is there; of what is given as data there is no file."""
+
+    server: str
+    token: str | None = field(repr=False)
+    insecure: bool
+    ca_path: str | None
+    ca_data: str | None
+    certificate_path: str | None
+    certificate_data: str | None
+    private_key_path: str | None
+    private_key_data: str | None = field(repr=False)
+    proxy_url: str | None
+
+
 class Connection:
     """One cluster's address, credentials and connections. Use ``open``; then ``aclose``."""
 
-    def __init__(self, kubeconfig: str | None, context: str | None, timeout: float) -> None:
-        self._source = printable(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
+    def __init__(
+        self, kubeconfig: str | dict[str, Any] | None, context: str | None, timeout: float
+    ) -> None:
+        self._source = "given" if isinstance(kubeconfig, dict) else _named(kubeconfig)
         self._context = context
         self._timeout = timeout
         self._renewing = asyncio.Lock()
@@ -84,17 +104,45 @@ class Connection:
         """The last have the credentials that are good now."""
         self._away = False
         self._doubtful_until = 0.0
-        if kubeconfig and not Path(kubeconfig).expanduser().is_file():
+        if (
+            isinstance(kubeconfig, str)
+            and kubeconfig
+            and not Path(kubeconfig).expanduser().is_file()
+        ):
             # kr8s would pass over it, and go to whatever cluster it may run in.
             raise InputError("there is no such file", source=f"kubeconfig {self._source}")
         # A namespace is given so that kr8s does not look for one in a current-context that a
         # kubeconfig used with --context need not have.
-        self._auth = KubeAuth(kubeconfig=kubeconfig, context=context, namespace="default")
+        # kr8s takes what a file would say as well as its path, but does not say so.
+        self._auth = KubeAuth(
+            kubeconfig=cast("str | None", kubeconfig), context=context, namespace="default"
+        )
 
     @property
     def server(self) -> str:
         """The address, as the kubeconfig has it."""
         return printable(self._auth.server)
+
+    def credentials(self) -> Credentials:
+        """What another client takes to reach the same server as the same user."""
+        auth = self._auth
+        user, cluster = auth._user, auth._cluster  # noqa: SLF001
+
+        def file(path: object, entry: Mapping[str, Any], name: str) -> str | None:
+            return str(path) if path and not entry.get(f"{name}-data") else None
+
+        return Credentials(
+            server=auth.server,
+            token=(auth.token or "").strip() or None,
+            insecure=bool(cluster.get("insecure-skip-tls-verify")),
+            ca_path=file(auth.server_ca_file, cluster, "certificate-authority"),
+            ca_data=cluster.get("certificate-authority-data"),
+            certificate_path=file(auth.client_cert_file, user, "client-certificate"),
+            certificate_data=user.get("client-certificate-data"),
+            private_key_path=file(auth.client_key_file, user, "client-key"),
+            private_key_data=user.get("client-key-data"),
+            proxy_url=auth.proxy,
+        )
 
     async def open(self) -> None:
         """Read the credentials, running an exec plugin if need be. Asks the cluster nothing."""
@@ -229,6 +277,10 @@ class Connection:
             f"the connection failed: {printable(why or type(error).__name__)}",
             hint=f"check the network, and the server in the kubeconfig {self._source}",
         )
+
+
+def _named(kubeconfig: str | None) -> str:
+    return printable(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
 
 async def _lines_of(response: httpx.Response) -> AsyncIterator[bytes]:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -78,18 +78,21 @@ class _Version(msgspec.Struct):
 
 @asynccontextmanager
 async def connect(
-    kubeconfig: str | None = None,
+    kubeconfig: str | dict[str, Any] | None = None,
     context: str | None = None,
     *,
     timeout: float = TIMEOUT,
     tries: int = TRIES,
     sleep: Sleep = asyncio.sleep,
     notice: Notice = lambda _: None,
+    role: str = "",
 ) -> AsyncIterator[LiveReader]:
     """A reader of the cluster that kubectl would talk to; its connections close with the context.
 
-    Reads credentials and asks the cluster nothing yet. ``notice`` is told of every wait, so that
-    a person is not left in silence. Errors: InputError, for a kubeconfig that cannot be used.
+    A kubeconfig is a file's path, or what such a file would say. Reads credentials and asks the
+    cluster nothing yet. ``notice`` is told of every wait, so that a person is not left in silence;
+    ``role`` says who may do what this user may not. Errors: InputError, for a kubeconfig that
+    cannot be used.
     """
     # The client library takes a third of a second to import: --help must not wait for it.
     from replant.cluster.connection import Connection
@@ -97,7 +100,7 @@ async def connect(
     connection = Connection(kubeconfig, context, timeout)
     await connection.open()
     try:
-        yield LiveReader(connection, sleep, notice, tries)
+        yield LiveReader(connection, sleep, notice, tries, role)
     finally:
         await connection.aclose()
 
@@ -106,9 +109,16 @@ class LiveReader:
     """A Reader of a live cluster. Several lists may be read at once; they share connections."""
 
     def __init__(
-        self, connection: Connection, sleep: Sleep, notice: Notice, tries: int = TRIES
+        self,
+        connection: Connection,
+        sleep: Sleep,
+        notice: Notice,
+        tries: int = TRIES,
+        role: str = "",
     ) -> None:
         self.connection = connection
+        self.role = role or _ROLES
+        self._lists = role or _SCAN_ROLE
         self._sleep = sleep
         self._notice = notice
         self._tries = tries
@@ -116,7 +126,7 @@ class LiveReader:
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
         """One object as the server sent it; see Reader."""
         path = f"{collection(resource, namespace)}/{quote(name, safe='')}"
-        question = Question(path, "get", _called(resource), _ROLES)
+        question = Question(path, "get", _called(resource), self.role)
         answer = await self._ask(question)
         if answer.status == HTTPStatus.NOT_FOUND:
             raise Missing(f"{answer.server}: there is no {resource.kind} {name}")
@@ -125,7 +135,7 @@ class LiveReader:
 
     async def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:
         """What changes behind a version; see Reader."""
-        question = Question(collection(resource), "watch", _called(resource), _ROLES)
+        question = Question(collection(resource), "watch", _called(resource), self.role)
         params = {
             "watch": "true",
             "resourceVersion": version,
@@ -147,7 +157,7 @@ class LiveReader:
         self, resource: Resource, *, namespace: str = "", selected: Selected = EVERYTHING
     ) -> AsyncIterator[Page]:
         """The pages of one list; see Reader."""
-        question = _listing(resource, namespace)
+        question = _listing(resource, namespace, self._lists)
         wanted = _wanted(selected)
         token = ""
         restarts = 0
@@ -164,7 +174,7 @@ class LiveReader:
                 continue
             if answer.status == HTTPStatus.NOT_FOUND and resource.older:
                 resource = replace(resource, version=resource.older, older="")
-                question, token = _listing(resource, namespace), ""
+                question, token = _listing(resource, namespace, self._lists), ""
                 continue
             if answer.status == HTTPStatus.NOT_FOUND:
                 raise NotServed(
@@ -244,8 +254,8 @@ def _called(resource: Resource) -> str:
     return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
 
 
-def _listing(resource: Resource, namespace: str) -> Question:
-    return Question(collection(resource, namespace), "list", _called(resource), _SCAN_ROLE)
+def _listing(resource: Resource, namespace: str, role: str) -> Question:
+    return Question(collection(resource, namespace), "list", _called(resource), role)
 
 
 def _wanted(selected: Selected) -> dict[str, str]:

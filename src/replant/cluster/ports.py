@@ -50,6 +50,7 @@ POD_DISRUPTION_BUDGETS = Resource(
 NAMESPACES = Resource("Namespace", "namespaces")
 CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True)
 EVENTS = Resource("Event", "events", namespaced=True)
+SECRETS = Resource("Secret", "secrets", namespaced=True)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io", namespaced=True)
 
 SCANNED = (
@@ -168,4 +169,12 @@ class Writer(Protocol):
 
     async def evict(self, pod: str, *, namespace: str, uid: str) -> None:
         """Have this very pod leave its node; EvictionBlocked if a budget does not let it."""
+        ...
+
+
+class Nudger(Writer, Protocol):
+    """Also has webhooks look at an object once more."""
+
+    async def nudge(self, resource: Resource, name: str, *, namespace: str) -> Object:
+        """Send an object an empty patch, which nothing but webhooks can make anything of."""
         ...

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FIELD_MANAGER = "replant"
 _MERGE = "application/merge-patch+json"
+_STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 _DONE = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
 
@@ -42,6 +43,7 @@ class LiveWriter:
 
     def __init__(self, reader: LiveReader) -> None:
         self._connection: Connection = reader.connection
+        self._role = reader.role
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
         """Make an object; see Writer."""
@@ -56,6 +58,11 @@ class LiveWriter:
         return await self._write(
             Request("PATCH", path, _MANAGED, msgspec.json.encode(patch), _MERGE)
         )
+
+    async def nudge(self, resource: Resource, name: str, *, namespace: str) -> Object:
+        """Send an object an empty patch; see Nudger."""
+        path = _path(resource, name, namespace)
+        return await self._write(Request("PATCH", path, _MANAGED, b"{}", _STRATEGIC_MERGE))
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
@@ -102,7 +109,7 @@ class LiveWriter:
             case HTTPStatus.TOO_MANY_REQUESTS if budgets := _budgets(answer):
                 return EvictionBlocked("; ".join(budgets))
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                return Forbidden(f"{said}; the role in deploy/rbac/apply.yaml may")
+                return Forbidden(f"{said}; {self._role}")
         if answer.status == HTTPStatus.TOO_MANY_REQUESTS or answer.status >= _SERVER_ERRORS:
             return Uncertain(said)
         return Final(said)

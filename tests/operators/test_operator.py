@@ -1,0 +1,198 @@
+"""The operator as it runs: kopf watches a seed, many shoots at a time, and then it is quiet."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from replant.errors import Final
+from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
+from replant.operator import shoot_access
+from replant.operator.run import Running, Where, migrate_shoots
+from replant.sandbox.server import open_port
+from tests.cli.shell import replant
+from tests.gardener.objects import LISTED, cluster, shoot
+from tests.operators.seeds import (
+    CLUSTER_PATH,
+    SCENARIO,
+    Served,
+    control_plane,
+    definitions,
+    node,
+    secret,
+    served,
+    storage_class,
+    stored,
+)
+from tests.operators.test_gardener_seed import kubeconfig
+
+BOTH = {it.rpartition("/")[2] for it in (NEEDS_COMPLETE, FINISHED)}
+QUIET = 1.5
+"""Seconds in which nothing may be written by who has nothing to do."""
+
+PATIENCE = 180
+
+
+def run(
+    seed: Served, true: Callable[[], bool], *, places: int = 4, quiet: float = QUIET
+) -> list[str]:
+    """Run it until something is true, and on for a while; what it has said."""
+    notes: list[str] = []
+
+    async def main() -> None:
+        running = Running()
+        operator = asyncio.create_task(
+            migrate_shoots(
+                Where(str(seed.kubeconfig)),
+                LISTED,
+                concurrency=places,
+                note=notes.append,
+                running=running,
+                pause=lambda _tries: 0.3,
+            )
+        )
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not true():
+                    await asyncio.sleep(0.05)
+                    assert not operator.done()
+            seed.audit.clear()
+            await asyncio.sleep(quiet)
+        finally:
+            running.stop.set()
+            await operator
+
+    asyncio.run(main())
+    return notes
+
+
+def names(count: int) -> list[str]:
+    return [f"shoot--dev--{number}" for number in range(count)]
+
+
+def finished(seed: Served) -> int:
+    resource = seed.sandbox.registry.of_kind("extensions.gardener.cloud/v1alpha1", "Cluster")
+    assert resource
+    found = [it["metadata"].get("annotations") or {} for it in seed.sandbox.store.list(resource)]
+    return sum(FINISHED in it for it in found)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_shoots_are_migrated_and_those_that_hang_hold_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shoot_access, "TIMEOUT", 0.5)
+    in_shoot = [node("n", "v1.18.0"), storage_class("foo", "bar")]
+    with open_port(0) as dead, served(tmp_path, "shoot", in_shoot) as its_shoot:
+        server = f"http://127.0.0.1:{dead.getsockname()[1]}"
+        hanging = kubeconfig(clusters=[{"name": "c", "cluster": {"server": server}}])
+        well = its_shoot.kubeconfig.read_text()
+        objects: list[dict[str, Any]] = list(definitions())
+        for number, name in enumerate(names(8)):
+            text = hanging if number < 4 else well
+            objects += [*control_plane(name), secret(text, namespace=name)]
+            objects.append(stored(cluster(name=name)))
+        with served(tmp_path, "seed", objects) as seed:
+            notes = run(seed, lambda: finished(seed) == 4 and len(seed.events()) == 4, places=2)
+            assert [it[:2] for it in seed.events()] == [(it, "Unreachable") for it in names(4)]
+            assert [seed.annotations(it) for it in names(8)] == [set()] * 4 + [BOTH] * 4
+            # Those that hang were tried again meanwhile, and that was told only once.
+            assert seed.audit.writes == []
+            assert any("trying again" in it for it in notes)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_what_changes_is_heard_of(tmp_path: Path) -> None:
+    name = names(1)[0]
+    asleep = stored(cluster(shoot("1.17.3"), name=name))
+    with served(tmp_path, "seed", [*definitions(), asleep]) as seed:
+
+        def wake() -> bool:
+            if not seed.audit.reads.count(CLUSTER_PATH):
+                return False
+            if not seed.annotations(name):
+                body = {"spec": {"shoot": {"spec": {"kubernetes": {"version": "1.18.0"}}}}}
+                httpx.patch(
+                    f"{seed.address}{CLUSTER_PATH}/{name}",
+                    content=json.dumps(body),
+                    headers={"Content-Type": "application/merge-patch+json"},
+                ).raise_for_status()
+            return seed.annotations(name) == BOTH
+
+        run(seed, wake)
+        assert seed.audit.writes == []
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_thousand_clusters(tmp_path: Path) -> None:
+    """A wave is bounded; then, and for who comes later, there is nothing to write."""
+    many = [stored(cluster(name=name)) for name in names(1000)]
+    with served(tmp_path, "seed", [*definitions(), *many]) as seed:
+        most = 0
+
+        def done() -> bool:
+            nonlocal most
+            most = max(most, seed.audit.most)
+            return len(seed.audit.writes) >= 1000
+
+        run(seed, done, places=8)
+        assert finished(seed) == 1000
+        assert most <= 8 + 3, "besides those at work kopf itself asks, and who looks whether it is"
+        assert seed.audit.writes == []
+        run(seed, lambda: CLUSTER_PATH in seed.audit.reads)
+        assert seed.audit.writes == []
+
+
+def test_what_is_no_seed_is_said(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, "seed", []) as seed,
+        pytest.raises(Final, match="is this a seed of Gardener"),
+    ):
+        run(seed, lambda: True)
+
+
+def test_the_command_runs_until_it_is_stopped(tmp_path: Path) -> None:
+    new = stored(cluster(name="shoot--dev--new"))
+    with served(tmp_path, "seed", [*definitions(), new]) as seed:
+        command = [sys.executable, "-m", "replant", "operator", "--provider", "aws"]
+        command += ["--controllers", "gardener-csi-migration", "--kubeconfig", str(seed.kubeconfig)]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as operator:
+            deadline = time.monotonic() + 60
+            while finished(seed) < 1 and time.monotonic() < deadline:
+                time.sleep(0.1)
+            operator.terminate()
+            _, said = operator.communicate(timeout=30)
+        assert operator.returncode == 0, said
+        assert "the shoot is new: set needs-complete-feature-gates and controller-finished" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--provider", "ibm"], "'ibm' is not one of"),
+        (["--provider", "aws", "--migration-version", "x"], "'x' is not a Kubernetes version"),
+        (["--provider", "aws", "--legacy-class", "gp2"], "'gp2' is not NAME=PROVISIONER"),
+        (["--provider", "aws", "--concurrency", "0"], "0 is not in the range"),
+    ],
+)
+def test_mistakes_are_named(arguments: list[str], said: str) -> None:
+    code, _out, err = replant("operator", "--controllers", "gardener-csi-migration", *arguments)
+    assert code == 1
+    assert said in err
+
+
+def test_the_scenario_has_a_shoot_that_waits_for_its_nodes() -> None:
+    objects = yaml.safe_load(SCENARIO.read_text())["objects"]
+    kinds = [it["kind"] for it in objects]
+    assert kinds.count("CustomResourceDefinition") == kinds.count("Deployment") == 3
+    assert {"Cluster", "ControlPlane", "Shoot"} <= set(kinds)

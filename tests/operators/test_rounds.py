@@ -1,0 +1,132 @@
+"""Keys are attended to a few at a time, and one that fails or hangs holds up no other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from replant.errors import Conflict
+from replant.operator.rounds import LONGEST_PAUSE, Rounds, pause
+
+Attend = Callable[[str], Awaitable[float | None]]
+
+
+def rounds(attend: Attend, places: int = 2) -> tuple[Rounds, list[tuple[str, str]]]:
+    failures: list[tuple[str, str]] = []
+    return (
+        Rounds(
+            attend,
+            lambda key, error, _seconds: failures.append((key, type(error).__name__)),
+            places,
+            pause=lambda _tries: 0.001,
+        ),
+        failures,
+    )
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not true():
+            await asyncio.sleep(0.001)
+
+
+def test_no_more_at_a_time_than_there_are_places() -> None:
+    async def main() -> None:
+        now, most, done = 0, 0, Counter[str]()
+
+        async def attend(key: str) -> None:
+            nonlocal now, most
+            now += 1
+            most = max(most, now)
+            await asyncio.sleep(0.002)
+            now -= 1
+            done[key] += 1
+
+        under, _failures = rounds(attend, places=3)
+        async with under:
+            for number in range(30):
+                under.call(str(number))
+            await until(lambda: len(done) == 30)
+        assert most == 3
+        assert set(done.values()) == {1}
+
+    asyncio.run(main())
+
+
+def test_called_while_attended_to_it_is_attended_to_once_more() -> None:
+    async def main() -> None:
+        begun, go_on = 0, asyncio.Event()
+
+        async def attend(_key: str) -> None:
+            nonlocal begun
+            begun += 1
+            await go_on.wait()
+
+        under, _failures = rounds(attend)
+        async with under:
+            under.call("a")
+            await until(lambda: begun == 1)
+            for _each in range(5):
+                under.call("a")
+            go_on.set()
+            await until(lambda: begun == 2)
+            await asyncio.sleep(0.02)
+            assert begun == 2
+            under.call("a")  # forgotten by now, and begun anew
+            await until(lambda: begun == 3)
+
+    asyncio.run(main())
+
+
+def test_it_comes_again_after_a_wait_or_a_failure() -> None:
+    async def main() -> None:
+        looks: list[str] = []
+
+        async def attend(key: str) -> float | None:
+            looks.append(key)
+            if len(looks) == 1:
+                raise Conflict("meanwhile")
+            if len(looks) == 2:
+                raise LookupError("a mistake of ours")
+            return 0.001 if len(looks) < 5 else None
+
+        under, failures = rounds(attend)
+        async with under:
+            under.call("a")
+            await until(lambda: len(looks) == 5)
+            await asyncio.sleep(0.02)
+        assert len(looks) == 5
+        assert failures == [("a", "Conflict"), ("a", "LookupError")]
+
+    asyncio.run(main())
+
+
+def test_those_that_hang_again_and_again_leave_places_to_others() -> None:
+    async def main() -> None:
+        tries, done = Counter[str](), set[str]()
+
+        async def attend(key: str) -> None:
+            tries[key] += 1
+            if key.startswith("bad"):
+                if tries[key] > 1:
+                    await asyncio.sleep(3600)
+                raise Conflict("at once")
+            done.add(key)
+
+        under, _failures = rounds(attend, places=4)
+        async with under:
+            for number in range(20):
+                under.call(f"bad{number}")
+            await until(lambda: sum(tries.values()) == 22)  # two of them hang, two places are left
+            for number in range(20):
+                under.call(f"good{number}")
+            await until(lambda: len(done) == 20)
+
+    asyncio.run(main())
+
+
+def test_pauses_grow_and_end() -> None:
+    for tries in range(100):
+        longest = min(2.0**tries, LONGEST_PAUSE)
+        assert longest / 2 <= pause(tries) <= longest
