@@ -18,7 +18,7 @@ import yaml
 from replant.errors import Final
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
 from replant.operator import shoot_access
-from replant.operator.run import Running, Where, migrate_shoots
+from replant.operator.run import Running, Where, migration
 from replant.sandbox.server import open_port
 from tests.cli.shell import replant
 from tests.gardener.objects import LISTED, cluster, shoot
@@ -51,15 +51,14 @@ def run(
 
     async def main() -> None:
         running = Running()
-        operator = asyncio.create_task(
-            migrate_shoots(
+        operator = asyncio.ensure_future(
+            migration(
                 Where(str(seed.kubeconfig)),
                 LISTED,
                 concurrency=places,
                 note=notes.append,
-                running=running,
                 pause=lambda _tries: 0.3,
-            )
+            )(running)
         )
         try:
             async with asyncio.timeout(PATIENCE):

@@ -27,7 +27,7 @@ COMMANDS = {
     "apply": "Carry a plan out, step by step; resume it or take it back from anywhere.",
     "convert": "Replace stored in-tree volumes by native CSI ones, while their pods run.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
-    "operator": "Run controllers in a cluster: Gardener's CSI migration.",
+    "operator": "Run controllers and webhooks in a cluster: Gardener's CSI migration.",
     "sandbox": "Run an embedded cluster that kubectl can talk to.",
     "demo": "Show all of it, on a sandbox, in a minute.",
 }

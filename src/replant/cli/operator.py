@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from replant.cli import options
 from replant.errors import printable
 
+if TYPE_CHECKING:
+    from replant.operator.run import Controller
+
 MIGRATION = "gardener-csi-migration"
-CONTROLLERS = (MIGRATION,)
+WEBHOOK = "gardener-webhook"
+CONTROLLERS = (MIGRATION, WEBHOOK)
 PROVIDERS = ("aws", "gcp", "openstack", "azure")
 
 EXAMPLES = """\b
@@ -21,6 +26,10 @@ Examples:
   # With another minor, and classes of one's own
   replant operator --controllers gardener-csi-migration --provider aws \\
     --migration-version 1.19 --legacy-class fast=kubernetes.io/aws-ebs
+\b
+  # The webhooks, on all interfaces
+  replant operator --controllers gardener-webhook --provider aws \\
+    --bind 0.0.0.0 --tls-cert tls.crt --tls-key tls.key
 """
 
 
@@ -57,6 +66,25 @@ def _classes(
     "--concurrency", type=click.IntRange(1, 1000), default=10, show_default=True,
     metavar="SHOOTS", help="So many shoots at a time.",
 )  # fmt: skip
+@click.option(
+    "--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+    help="Where webhooks listen.",
+)  # fmt: skip
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=9443, show_default=True, metavar="PORT",
+    help="The webhooks' port; 0 for any.",
+)  # fmt: skip
+@click.option(
+    "--tls-cert", type=click.Path(path_type=Path), metavar="FILE",
+    help="The webhooks' certificate; it may be renewed in place.",
+)  # fmt: skip
+@click.option(
+    "--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.",
+)  # fmt: skip
+@click.option(
+    "--cloud-config", metavar="PATH",
+    help="Where control planes find the cloud's configuration.",
+)  # fmt: skip
 @options.kubeconfig
 @options.context
 def command(**given: Any) -> None:
@@ -65,20 +93,35 @@ def command(**given: Any) -> None:
     What they do follows from what they see: stopped at any time, started anew or run twice, they
     come to the same end. See docs/gardener.md.
     """
+    if WEBHOOK in given["controllers"] and not (given["tls_cert"] and given["tls_key"]):
+        raise click.UsageError(f"{WEBHOOK} needs --tls-cert and --tls-key")
     import asyncio
 
+    from replant.operator.run import Running, run
+
+    async def main() -> None:
+        await run(_controllers(given), running=Running())
+
+    asyncio.run(main())
+
+
+def _controllers(given: dict[str, Any]) -> list[Controller]:
+    from replant.gardener.components import CLOUD_CONFIG_PATH
     from replant.gardener.providers import PROVIDERS as TABLE
-    from replant.operator.run import Running, Where, migrate_shoots
+    from replant.operator.run import Where, migration, webhooks
+    from replant.operator.webhooks import Door
 
     provider = TABLE[given["provider"]].told(given["migration_version"], given["classes"])
     where = Where(given["kubeconfig"], given["context"])
-
-    async def run() -> None:
-        await migrate_shoots(
-            where, provider, concurrency=given["concurrency"], note=_note, running=Running()
-        )
-
-    asyncio.run(run())
+    wanted: list[Controller] = []
+    if MIGRATION in given["controllers"]:
+        concurrency = given["concurrency"]
+        wanted.append(migration(where, provider, concurrency=concurrency, note=_note))
+    if WEBHOOK in given["controllers"]:
+        door = Door(given["bind"], given["port"], given["tls_cert"], given["tls_key"])
+        path = given["cloud_config"] or CLOUD_CONFIG_PATH
+        wanted.append(webhooks(where, provider, door, note=_note, cloud_config=path))
+    return wanted
 
 
 def _note(text: str) -> None:

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import signal
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from replant.cluster.live import LiveReader, connect
 from replant.cluster.writing import LiveWriter
 from replant.errors import Final, NotServed, ReplantError, printable
+from replant.gardener.components import CLOUD_CONFIG_PATH
 from replant.gardener.providers import Provider
 from replant.objects import Object
+from replant.operator.admission import control_plane, shoots
 from replant.operator.gardener_seed import CLUSTERS, Migration
 from replant.operator.rounds import Rounds, pause
 from replant.operator.shoot_access import visit
 from replant.operator.telling import Teller
+from replant.operator.webhooks import MUTATE, VALIDATE, Door, serve
 
 ROLE = "the role in deploy/rbac/gardener.yaml may"
 SEED_TRIES = 2
 SEED_TIMEOUT = 30.0
+WEBHOOK_TIMEOUT = 5.0
+"""Seconds for an answer of the seed: less than what it waits for ours."""
 
 
 @dataclass(frozen=True)
@@ -38,42 +44,105 @@ class Running:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-async def migrate_shoots(
+Controller = Callable[[Running], Awaitable[None]]
+"""Runs until it is told to stop."""
+
+
+async def run(
+    controllers: Sequence[Controller],
+    *,
+    running: Running,
+    signals: bool = True,
+) -> None:
+    """Run controllers until one ends or is interrupted; then all do."""
+
+    async def one(controller: Controller) -> None:
+        try:
+            await controller(running)
+        finally:
+            running.stop.set()
+
+    if signals:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, running.stop.set)
+    results = await asyncio.gather(*(one(it) for it in controllers), return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+
+
+def webhooks(
+    where: Where,
+    provider: Provider,
+    door: Door,
+    *,
+    note: Callable[[str], None],
+    cloud_config: str = CLOUD_CONFIG_PATH,
+    ready: Callable[[int], None] = lambda _port: None,
+) -> Controller:
+    """Answers for Deployments of control planes, by the Clusters of a seed, and for Shoots."""
+
+    async def controller(running: Running) -> None:
+        connecting = connect(
+            where.kubeconfig,
+            where.context,
+            timeout=WEBHOOK_TIMEOUT,
+            tries=1,
+            notice=note,
+            role=ROLE,
+        )
+        async with connecting as reader:
+            judges = {
+                MUTATE: control_plane(reader, provider, cloud_config),
+                VALIDATE: shoots(provider),
+            }
+            await serve(judges, door, stop=running.stop, note=note, ready=ready)
+
+    return controller
+
+
+def migration(
     where: Where,
     provider: Provider,
     *,
     concurrency: int,
     note: Callable[[str], None],
-    running: Running,
     pause: Callable[[int], float] = pause,
-) -> None:
-    """Watch a seed's Clusters, and take the shoots that are due over to CSI."""
-    from replant.operator.watching import watch
+) -> Controller:
+    """Watches a seed's Clusters, and takes the shoots that are due over to CSI."""
 
-    connecting = connect(
-        where.kubeconfig,
-        where.context,
-        timeout=SEED_TIMEOUT,
-        tries=SEED_TRIES,
-        notice=note,
-        role=ROLE,
-    )
-    async with connecting as reader:
-        await _must_be_served(reader)
-        writer = LiveWriter(reader)
-        teller = Teller(writer, note)
-        migration = Migration(provider, reader, writer, partial(visit, reader), teller, note)
+    async def controller(running: Running) -> None:
+        # kopf takes a third of a second to import, which webhooks alone need not wait for.
+        from replant.operator.watching import watch
 
-        def failed(name: str, error: Exception, seconds: float) -> None:
-            note(f"Cluster {name}: {_said(error)}; trying again in {seconds:.0f} s")
+        connecting = connect(
+            where.kubeconfig,
+            where.context,
+            timeout=SEED_TIMEOUT,
+            tries=SEED_TRIES,
+            notice=note,
+            role=ROLE,
+        )
+        async with connecting as reader:
+            await _must_be_served(reader)
+            writer = LiveWriter(reader)
+            teller = Teller(writer, note)
+            of = Migration(provider, reader, writer, partial(visit, reader), teller, note)
 
-        async with Rounds(migration.attend, failed, concurrency, pause) as rounds:
+            def failed(name: str, error: Exception, seconds: float) -> None:
+                note(f"Cluster {name}: {_said(error)}; trying again in {seconds:.0f} s")
 
-            def heard(name: str, cluster: Object | None) -> None:
-                if migration.concerns(cluster):
-                    rounds.call(name)
+            async with Rounds(of.attend, failed, concurrency, pause) as rounds:
 
-            await watch(CLUSTERS, reader.connection, heard, stop=running.stop, ready=running.ready)
+                def heard(name: str, cluster: Object | None) -> None:
+                    if of.concerns(cluster):
+                        rounds.call(name)
+
+                await watch(
+                    CLUSTERS, reader.connection, heard, stop=running.stop, ready=running.ready
+                )
+
+    return controller
 
 
 async def _must_be_served(reader: LiveReader) -> None:

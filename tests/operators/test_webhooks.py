@@ -1,0 +1,309 @@
+"""The webhooks, asked over TLS as an API server asks them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import jsonpatch
+import pytest
+import trustme
+import yaml
+
+from replant.errors import Refused
+from replant.gardener.components import told_deployment
+from replant.gardener.shoots import NEEDS_COMPLETE, Stage
+from replant.gates.versions import Version
+from replant.operator import webhooks as webhooks_module
+from replant.operator.admission import CHANGES
+from replant.operator.run import WEBHOOK_TIMEOUT, Running, Where, run, webhooks
+from replant.operator.webhooks import LARGEST, MUTATE, VALIDATE, Door
+from replant.sandbox.server import open_port
+from tests.cli.shell import replant
+from tests.gardener.objects import AWS, NAMESPACE, cluster, deployment, shoot
+from tests.operators.seeds import definitions, served, stored
+
+DEPLOY = Path(__file__).parents[2] / "deploy" / "gardener"
+CA = trustme.CA()
+
+
+def door_of(folder: Path, port: int = 0) -> Door:
+    issue(folder)
+    return Door("127.0.0.1", port, folder / "tls.crt", folder / "tls.key")
+
+
+def issue(folder: Path) -> None:
+    issued = CA.issue_cert("127.0.0.1")
+    issued.private_key_pem.write_to_path(folder / "tls.key")
+    issued.cert_chain_pems[0].write_to_path(folder / "tls.crt")
+
+
+@dataclass
+class Asked:
+    """A way to ask the webhooks."""
+
+    client: httpx.Client
+    notes: list[str]
+
+    def review(self, path: str, **request: Any) -> dict[str, Any]:
+        review = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": {"uid": "42", "operation": "UPDATE", **request},
+        }
+        answered = self.client.post(path, json=review)
+        assert answered.status_code == 200, answered.text
+        found = answered.json()
+        assert (found["apiVersion"], found["kind"]) == (review["apiVersion"], review["kind"])
+        response: dict[str, Any] = found["response"]
+        assert response.pop("uid") == "42"
+        return response
+
+    def told(self, given: dict[str, Any], **request: Any) -> dict[str, Any]:
+        """A Deployment as it comes out."""
+        name = given["metadata"]["name"]
+        response = self.review(
+            MUTATE, name=name, object=given, **{"namespace": NAMESPACE, **request}
+        )
+        assert response["allowed"], response
+        if "patch" not in response:
+            return given
+        assert response["patchType"] == "JSONPatch"
+        patch = json.loads(base64.b64decode(response["patch"]))
+        patched: dict[str, Any] = jsonpatch.apply_patch(given, patch)
+        return patched
+
+
+@contextlib.contextmanager
+def asking(folder: Path, kubeconfig: Path) -> Iterator[Asked]:
+    notes: list[str] = []
+    ports: list[int] = []
+    up = threading.Event()
+    stops: list[Any] = []
+
+    def ready(port: int) -> None:
+        ports.append(port)
+        up.set()
+
+    async def main() -> None:
+        running = Running()
+        stops.extend([asyncio.get_running_loop(), running.stop])
+        where = Where(str(kubeconfig))
+        controller = webhooks(where, AWS, door_of(folder), note=notes.append, ready=ready)
+        await run([controller], running=running, signals=False)
+
+    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread.start()
+    try:
+        assert up.wait(30)
+        context = ssl.create_default_context()
+        CA.configure_trust(context)
+        address = f"https://127.0.0.1:{ports[0]}"
+        with httpx.Client(base_url=address, verify=context, trust_env=False, timeout=30) as client:
+            yield Asked(client, notes)
+    finally:
+        loop, stop = stops
+        loop.call_soon_threadsafe(stop.set)
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+@contextlib.contextmanager
+def asking_a_seed(folder: Path, *objects: dict[str, Any]) -> Iterator[Asked]:
+    with (
+        served(folder, "seed", [*definitions(), *map(stored, objects)]) as seed,
+        asking(folder, seed.kubeconfig) as asked,
+    ):
+        yield asked
+        assert seed.audit.writes == []
+
+
+@pytest.mark.parametrize(
+    ("found", "stage", "version"),
+    [
+        (cluster(shoot("1.17.4")), Stage.NOT_USED, Version(1, 17)),
+        (cluster(), Stage.IN_PROGRESS, Version(1, 18)),
+        (cluster(None, NEEDS_COMPLETE), Stage.COMPLETE, Version(1, 18)),
+        (cluster(shoot("1.21.0")), Stage.COMPLETE, Version(1, 21)),
+        (cluster(shoot("1.17.4", override="1.17")), Stage.IN_PROGRESS, Version(1, 17)),
+    ],
+)
+def test_the_control_plane_is_told_the_flags_of_its_stage(
+    found: dict[str, Any], stage: Stage, version: Version, tmp_path: Path
+) -> None:
+    with asking_a_seed(tmp_path, found) as asked:
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+            given = deployment(name, "--v=2", "--feature-gates=Other=true")
+            told = asked.told(given)
+            assert told == told_deployment(given, AWS, stage, version)
+            assert (told == given) == (name == "kube-scheduler" and stage is Stage.NOT_USED)
+            assert asked.review(MUTATE, name=name, namespace=NAMESPACE, object=told) == {
+                "allowed": True
+            }, "told twice it was changed again"
+
+
+def test_what_is_not_ours_is_let_be(tmp_path: Path) -> None:
+    other = cluster(shoot(provider={"type": "gcp"}))
+    with asking_a_seed(tmp_path, other) as asked:
+        given = deployment("kube-apiserver")
+        assert asked.told(given) == given
+        assert asked.told(given, namespace="elsewhere") == given
+        assert asked.told(deployment("etcd")) == deployment("etcd")
+        gone = {"operation": "DELETE", "oldObject": given}
+        assert asked.review(MUTATE, name="kube-apiserver", namespace=NAMESPACE, **gone) == {
+            "allowed": True
+        }
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (cluster({}), "it embeds no shoot in spec.shoot"),
+        (cluster(shoot("soon")), "spec.kubernetes.version is 'soon', not a version"),
+    ],
+)
+def test_where_the_stage_cannot_be_told_the_answer_is_no(
+    found: dict[str, Any], said: str, tmp_path: Path
+) -> None:
+    with asking_a_seed(tmp_path, found) as asked:
+        given = deployment("kube-apiserver")
+        response = asked.review(MUTATE, name="kube-apiserver", namespace=NAMESPACE, object=given)
+        assert not response["allowed"]
+        assert response["status"]["code"] == 422
+        assert said in response["status"]["message"]
+
+
+def test_where_the_seed_does_not_answer_the_answer_is_no(tmp_path: Path) -> None:
+    nobody = tmp_path / "nobody"
+    config = {
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:9"}}],
+        "users": [{"name": "u", "user": {}}],
+    }
+    nobody.write_text(yaml.safe_dump(config))
+    with asking(tmp_path, nobody) as asked:
+        given = deployment("kube-apiserver")
+        response = asked.review(MUTATE, name="kube-apiserver", namespace=NAMESPACE, object=given)
+        assert not response["allowed"]
+        assert response["status"]["code"] == 500
+        # Shoots are judged by themselves.
+        assert asked.review(VALIDATE, object=shoot()) == {"allowed": True}
+
+
+def pools(*versions: str, **more: Any) -> dict[str, Any]:
+    workers = [{"name": "w", "kubernetes": {"version": it}} for it in versions]
+    return shoot(provider={"type": "aws", "workers": workers}, **more)
+
+
+def test_shoots(tmp_path: Path) -> None:
+    bad = pools("1.18.0", "1.17.3", "odd")
+    with asking_a_seed(tmp_path) as asked:
+        assert asked.review(VALIDATE, operation="CREATE", object=pools("1.18.0")) == {
+            "allowed": True
+        }
+        response = asked.review(VALIDATE, operation="CREATE", object=bad)
+        assert not response["allowed"]
+        status = response["status"]
+        assert (status["code"], status["reason"]) == (422, "Invalid")
+        assert [(it["reason"], it["field"]) for it in status["details"]["causes"]] == [
+            ("FieldValueForbidden", "spec.provider.workers[1].kubernetes.version"),
+            ("FieldValueInvalid", "spec.provider.workers[2].kubernetes.version"),
+        ]
+        assert (
+            "spec.provider.workers[1].kubernetes.version: Forbidden: 1.17.3 is below 1.18"
+            in (status["message"])
+        )
+        # What was so before is let be as long as no version changes, and then no longer.
+        labelled = {**bad, "metadata": {**bad["metadata"], "labels": {"a": "b"}}}
+        assert asked.review(VALIDATE, object=labelled, oldObject=bad) == {"allowed": True}
+        newer = pools("1.18.0", "1.17.3", "odd", version="1.18.9")
+        assert not asked.review(VALIDATE, object=newer, oldObject=bad)["allowed"]
+        assert asked.review(VALIDATE, operation="DELETE", oldObject=bad) == {"allowed": True}
+
+
+def test_what_is_no_review_is_refused(tmp_path: Path) -> None:
+    with asking_a_seed(tmp_path) as asked:
+        assert asked.client.get("/healthz").text == "ok"
+        assert asked.client.get(MUTATE).status_code == 405
+        for body, said in (
+            (b"", "is no AdmissionReview"),
+            (b"[" * 100_000, "is no AdmissionReview"),
+            (b'{"apiVersion": "v1", "kind": "Pod", "request": {"uid": ""}}', "is v1 Pod"),
+        ):
+            answered = asked.client.post(VALIDATE, content=body)
+            assert (answered.status_code, said in answered.text) == (400, True), answered.text
+        assert asked.client.post(VALIDATE, content=b" " * (LARGEST + 1)).status_code == 413
+        plain = str(asked.client.base_url).replace("https", "http")
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{plain}/healthz", trust_env=False)
+
+
+def test_a_certificate_is_renewed_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhooks_module, "RENEWAL", 0.05)
+    with asking_a_seed(tmp_path) as asked:
+        (tmp_path / "tls.key").write_text("half of it")
+        _until(lambda: any("cannot be used yet" in it for it in asked.notes))
+        issue(tmp_path)
+        _until(lambda: any("was renewed" in it for it in asked.notes))
+        address = asked.client.base_url
+        served_now = ssl.get_server_certificate((address.host, address.port or 0))
+        assert served_now.strip() == (tmp_path / "tls.crt").read_text().strip()
+
+
+def _until(true: Any) -> None:
+    for _each in range(400):
+        if true():
+            return
+        threading.Event().wait(0.05)
+    raise AssertionError
+
+
+def test_a_port_or_a_certificate_that_cannot_be_had(tmp_path: Path) -> None:
+    async def main(door: Door) -> None:
+        config = tmp_path / "config"
+        controller = webhooks(Where(str(config)), AWS, door, note=lambda _note: None)
+        await run([controller], running=Running(), signals=False)
+
+    with served(tmp_path, "config", []), open_port(0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Refused, match=f"port {port} of 127.0.0.1 cannot be opened"):
+            asyncio.run(main(door_of(tmp_path, port)))
+        (tmp_path / "tls.key").write_text("nothing")
+        with pytest.raises(Refused, match=r"tls.key cannot be used"):
+            asyncio.run(main(Door("127.0.0.1", 0, tmp_path / "tls.crt", tmp_path / "tls.key")))
+
+
+def test_the_command_wants_a_certificate() -> None:
+    code, _out, err = replant("operator", "--controllers", "gardener-webhook", "--provider", "aws")
+    assert code == 1
+    assert "gardener-webhook needs --tls-cert and --tls-key" in err
+
+
+def test_the_manifests_lead_to_the_paths_that_are_served() -> None:
+    documents = list(yaml.safe_load_all((DEPLOY / "webhooks.yaml").read_text()))
+    service, *configurations = documents
+    found = {}
+    for configuration in configurations:
+        [webhook] = configuration["webhooks"]
+        leads_to = webhook["clientConfig"]["service"]
+        assert leads_to["name"] == service["metadata"]["name"]
+        assert leads_to["namespace"] == service["metadata"]["namespace"]
+        assert webhook["failurePolicy"] == "Fail"
+        assert webhook["timeoutSeconds"] > WEBHOOK_TIMEOUT
+        [rule] = webhook["rules"]
+        assert set(rule["operations"]) == set(CHANGES)
+        found[leads_to["path"]] = configuration["kind"], rule["resources"]
+    assert found == {
+        MUTATE: ("MutatingWebhookConfiguration", ["deployments"]),
+        VALIDATE: ("ValidatingWebhookConfiguration", ["shoots"]),
+    }
