@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from kr8s._auth import KubeAuth
 
 from replant.cluster.live import connect
-from replant.errors import Missing, ReplantError, Unreachable
+from replant.errors import InputError, Missing, ReplantError, Unreachable
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
 from replant.operator import shoot_access
 from replant.operator.gardener_seed import ClassCameBack
@@ -284,8 +286,14 @@ def kubeconfig(**more: Any) -> str:
         (f"- {KEY}", "is not an object"),
         (f"token: {KEY}", "has no users"),
         (kubeconfig(clusters=KEY), "has no clusters"),
-        (kubeconfig(contexts=[]), "cannot be used"),
-        (kubeconfig(clusters=[{"name": "c", "cluster": {"x": KEY}}]), "cannot be used"),
+        (kubeconfig(contexts=[]), "does not name a server"),
+        (kubeconfig(contexts=None), "does not name a server"),
+        (
+            kubeconfig(contexts=[{"name": "c", "context": {"cluster": "", "user": "u"}}]),
+            "does not name a server",
+        ),
+        (kubeconfig(clusters=[{"name": "c", "cluster": {"x": KEY}}]), "does not name a server"),
+        (kubeconfig(users=[{"name": "other", "user": {"token": KEY}}]), "cannot be used"),
         (kubeconfig(users=[{"name": "u", "user": {"exec": {"command": KEY}}}]), "users: exec"),
         (kubeconfig(users=[{"name": "u", "user": {"tokenFile": KEY}}]), "users: tokenFile"),
         (kubeconfig(users=[{"name": "u", "user": {"client-key": KEY}}]), "users: client-key"),
@@ -360,9 +368,30 @@ def test_what_a_kubeconfig_may_say() -> None:
     assert usable(kubeconfig().encode())["current-context"] == "c"
 
 
-def test_credentials_for_another_client(tmp_path: Path) -> None:
-    import asyncio
+def test_a_kubeconfig_that_names_no_cluster_does_not_lead_to_our_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As it would in a pod, whose service account is looked for where nothing else is named."""
+    asked: list[str] = []
 
+    async def load(auth: KubeAuth) -> None:
+        asked.append("the service account")
+        auth.server = "https://seed"
+
+    monkeypatch.setattr(KubeAuth, "_load_service_account", load)
+    nowhere = yaml.safe_load(
+        kubeconfig(contexts=[{"name": "c", "context": {"cluster": "", "user": "u"}}])
+    )
+
+    async def main() -> None:
+        async with connect(nowhere):
+            raise AssertionError(asked)
+
+    with pytest.raises(InputError, match="names no cluster"):
+        asyncio.run(main())
+
+
+def test_credentials_for_another_client(tmp_path: Path) -> None:
     path = tmp_path / "k"
     path.write_text(kubeconfig())
 

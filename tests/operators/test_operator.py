@@ -13,19 +13,21 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
+from replant.cli.documents import Document
 from replant.errors import Final
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
 from replant.operator import shoot_access
 from replant.operator.run import Running, Where, migration
-from replant.sandbox.server import open_port
+from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
-from tests.gardener.objects import LISTED, cluster, shoot
+from tests.gardener.objects import AWS, LISTED, cluster, shoot
 from tests.operators.seeds import (
     CLUSTER_PATH,
     SCENARIO,
+    Audit,
     Served,
+    attend,
     control_plane,
     definitions,
     node,
@@ -86,7 +88,6 @@ def finished(seed: Served) -> int:
     return sum(FINISHED in it for it in found)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_shoots_are_migrated_and_those_that_hang_hold_up_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +111,6 @@ def test_shoots_are_migrated_and_those_that_hang_hold_up_nobody(
             assert any("trying again" in it for it in notes)
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_what_changes_is_heard_of(tmp_path: Path) -> None:
     name = names(1)[0]
     asleep = stored(cluster(shoot("1.17.3"), name=name))
@@ -132,7 +132,6 @@ def test_what_changes_is_heard_of(tmp_path: Path) -> None:
         assert seed.audit.writes == []
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_thousand_clusters(tmp_path: Path) -> None:
     """A wave is bounded; then, and for who comes later, there is nothing to write."""
     many = [stored(cluster(name=name)) for name in names(1000)]
@@ -190,8 +189,18 @@ def test_mistakes_are_named(arguments: list[str], said: str) -> None:
     assert said in err
 
 
-def test_the_scenario_has_a_shoot_that_waits_for_its_nodes() -> None:
-    objects = yaml.safe_load(SCENARIO.read_text())["objects"]
-    kinds = [it["kind"] for it in objects]
-    assert kinds.count("CustomResourceDefinition") == kinds.count("Deployment") == 3
-    assert {"Cluster", "ControlPlane", "Shoot"} <= set(kinds)
+def test_the_shoot_of_the_scenario_waits_for_its_nodes(tmp_path: Path) -> None:
+    """The scenario that ships: a seed that is its own shoot, three of whose nodes are old."""
+    sandbox = Sandbox.of(Document.read(str(SCENARIO), 1).scenario(), by_hand=True)
+    seed = Served(sandbox, tmp_path / "seed", "", Audit())
+    with open_port(0) as listening:
+        write_kubeconfig(seed.kubeconfig, listening.getsockname()[1])
+        sandbox.load([secret(seed.kubeconfig.read_text())])
+        with serving(sandbox, listening) as address:
+            assert attend(seed, provider=AWS) == 60
+            assert seed.annotations() == set()
+            for number in range(3):
+                httpx.delete(f"{address}/api/v1/nodes/waiting-{number}").raise_for_status()
+            assert attend(seed, provider=AWS) is None
+            assert seed.annotations() == BOTH
+            assert seed.classes() == set()

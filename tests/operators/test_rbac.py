@@ -67,7 +67,6 @@ def _right(method: str, path: str) -> Right | None:
     return verb, group, resource, name[0] if name and group != "extensions.gardener.cloud" else ""
 
 
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_the_role_may_what_is_done(tmp_path: Path) -> None:
     done: set[Right] = set()
     with served(tmp_path, "shoot", [node("n", "v1.18.0")]) as its_shoot:

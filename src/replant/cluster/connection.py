@@ -113,9 +113,13 @@ class Connection:
             raise InputError("there is no such file", source=f"kubeconfig {self._source}")
         # A namespace is given so that kr8s does not look for one in a current-context that a
         # kubeconfig used with --context need not have.
-        # kr8s takes what a file would say as well as its path, but does not say so.
+        # kr8s takes what a file would say as well as its path, but does not say so. Where that
+        # names no cluster, it must not go for the one that we run in.
         self._auth = KubeAuth(
-            kubeconfig=cast("str | None", kubeconfig), context=context, namespace="default"
+            kubeconfig=cast("str | None", kubeconfig),
+            context=context,
+            namespace="default",
+            serviceaccount="" if isinstance(kubeconfig, dict) else None,
         )
 
     @property

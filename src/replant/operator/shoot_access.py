@@ -21,6 +21,7 @@ from replant.cluster.ports import NODES, SECRETS, STORAGE_CLASSES, Reader, Resou
 from replant.cluster.writing import LiveWriter
 from replant.errors import Final, InputError, Missing, Unreachable
 from replant.gardener.decisions import ClassSeen
+from replant.gardener.shoots import part
 
 SECRET_NAMES = ("gardener-internal", "gardener")
 """The first leads there from within the seed; where it is missing the other will do."""
@@ -114,16 +115,29 @@ def usable(text: bytes) -> dict[str, Any]:
         raise BadKubeconfig("is not YAML") from None
     if not isinstance(config, dict):
         raise BadKubeconfig("is not an object")
-    for kind, part in (("users", "user"), ("clusters", "cluster")):
+    for kind, field in (("users", "user"), ("clusters", "cluster")):
         entries = config.get(kind)
         if not isinstance(entries, list):
             raise BadKubeconfig(f"has no {kind}")
         for entry in entries:
-            said = entry.get(part) if isinstance(entry, dict) else None
-            for field, why in _FORBIDDEN.items():
-                if isinstance(said, dict) and field in said:
-                    raise BadKubeconfig(f"{why} in {kind}: {field}; only data of its own are used")
+            _must_be_harmless(part(entry, field), kind)
+    if not _server(config):
+        raise BadKubeconfig("does not name a server by its current context")
     return config
+
+
+def _must_be_harmless(said: object, kind: str) -> None:
+    for field, why in _FORBIDDEN.items():
+        if part(said, field) is not None:
+            raise BadKubeconfig(f"{why} in {kind}: {field}; only data of its own are used")
+
+
+def _server(config: dict[str, Any]) -> object:
+    """Where the current context leads: without it a client might take another cluster for it."""
+    contexts = {part(it, "name"): part(it, "context") for it in config.get("contexts") or ()}
+    clusters = {part(it, "name"): part(it, "cluster") for it in config["clusters"]}
+    name = part(contexts.get(config.get("current-context")), "cluster")
+    return part(clusters.get(name), "server") if isinstance(name, str) and name else None
 
 
 async def kubeconfig_of(seed: Reader, namespace: str) -> dict[str, Any]:
