@@ -47,6 +47,8 @@ class Audit:
     under_way: int = 0
     most: int = 0
     """So many requests, watches aside, were answered at once at the most."""
+    delay: float = 0.0
+    """So many seconds every answer takes, so that those asked for at once are seen to be."""
     fail: Callable[[int], str] = lambda _number: ""
     """Given a write's number: 'before' and 'after' have it answered with 500."""
 
@@ -84,6 +86,7 @@ class _Audited:
         audit.under_way += not watching
         audit.most = max(audit.most, audit.under_way)
         try:
+            await asyncio.sleep(audit.delay)
             if scope["method"] in READS:
                 await self._app(scope, receive, send)
             else:
