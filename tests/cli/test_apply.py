@@ -96,6 +96,10 @@ ON_SANDBOX = ("--yes", "--actuator", "sandbox")
         (("plan.yaml", "--resume"), "leave the plan out"),
         (("plan.yaml", "--run", "x"), "--run is for --resume and --undo"),
         (("plan.yaml", "--actuator", "observe", "--hook", "x"), "--hook is for --actuator hooks"),
+        (
+            ("plan.yaml", "--actuator", "observe", "--accept-no-upgrade"),
+            "--accept-no-upgrade is for --actuator openshift",
+        ),
         (("plan.yaml", "--parallel", "0"), "--parallel"),
         (("plan.yaml", "--actuator", "magic"), "magic"),
         (("nowhere.yaml",), "nowhere.yaml"),

@@ -104,7 +104,9 @@ class Ground:
             how=how or How(),
         )
 
-    async def plan(self, goal: Goal, *plugins: str, **choices: Any) -> Plan:
+    async def plan(
+        self, goal: Goal, *plugins: str, wanted: dict[str, Any] | None = None, **choices: Any
+    ) -> Plan:
         builder = Builder()
         await Collector(
             self.reader, builder, complain=_fail, progress=lambda _kind, _count: None
@@ -113,7 +115,8 @@ class Ground:
         inventory = builder.finish(server=server, unknown={}, namespace="", selector=None)
         if goal is Goal.CONVERT:
             return make_conversion(Asked(plugins=plugins, **choices), inventory)
-        return make_plan(Wanted(goal, plugins, choices=Choices(**choices)), inventory)
+        asked = Wanted(goal, plugins, choices=Choices(**choices), **(wanted or {}))
+        return make_plan(asked, inventory)
 
     async def gates(self, node: str) -> dict[str, bool]:
         """The gates that a kubelet runs with."""

@@ -138,6 +138,7 @@ JOURNALS: dict[str, tuple[list[Entry], Memory]] = {
         Memory(STEP, 20.0),
     ),
     "kubelets were switched": ([entry(20, "Switch", target="node n1")], Memory(STEP, 20.0)),
+    "the platform was asked": ([entry(20, "Switch", target="kubelets")], Memory(STEP, 20.0)),
     "a leader was restarted after that": (
         [entry(20, "Evict"), RESTART], Memory(STEP, None, FIRST.holder, FIRST.version),
     ),

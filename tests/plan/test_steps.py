@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from replant.plan import courses
 from replant.plan.compose import Choices
 from replant.plan.model import NodeMethod, Plan
 from replant.plan.undo import undo_plan
+from replant.proof import verify_all
+from replant.routing import AttachController
 from tests.inventory.clusters import AWS, CONTROLLER, component, pod
 from tests.plan.clusters import (
     SCHEDULER,
@@ -262,3 +265,60 @@ def test_several_plugins_are_switched_together() -> None:
         GATE: True,
         "CSIMigrationGCE": True,
     }
+
+
+# Platforms that roll their nodes by themselves
+
+
+def by_platform(goal: str, adc: AttachController) -> Plan:
+    gates = ON if goal == "disable" else {}
+    wanted = {
+        "platform": "openshift",
+        "attach_controller": adc,
+        "choices": Choices(NodeMethod.PLATFORM),
+    }
+    return planned(goal, gates=gates, kubelets=[Kubelet(gates=gates)] * 3, wanted=wanted)
+
+
+@pytest.mark.parametrize("goal", ["enable", "disable"])
+def test_where_the_order_is_free_no_step_comes_after_another(goal: str) -> None:
+    free = by_platform(goal, AttachController.NODE_DRIVEN)
+    assert [(it.id, it.after) for it in free.steps] == [
+        ("roll-nodes", ()), ("switch-control-plane", ()),
+    ]  # fmt: skip
+    back = undo_plan(free, "switch-control-plane")
+    assert [(it.id, it.after) for it in back.steps] == [
+        ("undo-switch-control-plane", ()), ("undo-roll-nodes", ()),
+    ]  # fmt: skip
+    # In this order, in the other, and with the controllers amid the nodes.
+    assert len(list(courses.courses(free))) == len(list(courses.courses(back))) == 3
+    assert free.proof
+    assert back.proof
+    assert free.proof.safe
+    assert back.proof.safe
+    # The same orders are not safe with the controllers that others have.
+    others = [
+        dataclasses.replace(it, attach_controller=AttachController.UPSTREAM)
+        for it in courses.courses(free)
+    ]
+    assert not verify_all(others).safe
+
+
+def test_with_other_controllers_the_platform_goes_in_order() -> None:
+    plan = by_platform("enable", AttachController.UPSTREAM)
+    assert [(it.id, it.after) for it in plan.steps] == [
+        ("switch-control-plane", ()), ("roll-nodes", ("switch-control-plane",)),
+    ]  # fmt: skip
+    assert plan.proof
+    assert plan.proof.safe
+    (course,) = courses.courses(plan)
+    assert course.at_once == 3  # the platform alone knows how many it takes
+    assert any(it.check == "platform-drains" for it in plan.preflight)
+
+
+def test_a_new_openshift_is_given_no_gate_that_it_cannot_switch() -> None:
+    wanted = {"platform": "openshift", "choices": Choices(NodeMethod.PLATFORM)}
+    plan = planned("enable", volume=False, wanted=wanted)
+    assert plan.empty
+    switch = step_of(plan, "switch-control-plane")
+    assert [set(it.gates) for it in switch.components] == [{"CSIMigrationAWS"}] * 2

@@ -8,7 +8,7 @@ import click
 
 from replant.cli import options
 
-ACTUATORS = ("hooks", "kubeadm", "observe", "sandbox")
+ACTUATORS = ("hooks", "kubeadm", "observe", "openshift", "sandbox")
 
 EXAMPLES = """\b
 Examples:
@@ -41,6 +41,11 @@ Examples:
     default="",
     metavar="IMAGE",
     help="The image of the pod with which --actuator kubeadm edits nodes.",
+)
+@click.option(
+    "--accept-no-upgrade",
+    is_flag=True,
+    help="Agree that --actuator openshift may set CustomNoUpgrade, which is for ever.",
 )
 @click.option(
     "--parallel",
@@ -106,3 +111,5 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--run is for --resume and --undo")
     if given["hook"] and given["actuator"] not in (None, "hooks"):
         raise click.UsageError("--hook is for --actuator hooks")
+    if given["accept_no_upgrade"] and given["actuator"] not in (None, "openshift"):
+        raise click.UsageError("--accept-no-upgrade is for --actuator openshift")

@@ -25,7 +25,8 @@ from replant.execute.journal import Run, State, Summary
 from replant.execute.rolling import Patience
 from replant.execute.run import Applying, How, Result, chosen, refuse_second
 from replant.execute.timing import RealTiming, Timing
-from replant.plan.model import Goal, Plan, RollNodes, SwitchControlPlane
+from replant.plan.model import Goal, NodeMethod, Plan, RollNodes, SwitchControlPlane
+from replant.routing import AttachController
 
 if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
@@ -36,8 +37,8 @@ BLOCKERS = 3
 RESUMABLE = 4
 
 KEPT = (
-    "actuator", "hook", "agent_image", "parallel", "delete_naked_pods", "delete_emptydir_data",
-    "drain_timeout", "timeout",
+    "actuator", "hook", "agent_image", "accept_no_upgrade", "parallel", "delete_naked_pods",
+    "delete_emptydir_data", "drain_timeout", "timeout",
 )  # fmt: skip
 """Options that a run keeps, so that it goes on in the way in which it was begun."""
 
@@ -194,8 +195,20 @@ def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:
         )
     if given["actuator"] == "hooks" and not given["hook"]:
         raise Refused("--actuator hooks needs the command that switches gates: --hook COMMAND.")
+    by_platform = any(
+        isinstance(it, RollNodes) and it.method is NodeMethod.PLATFORM for it in plan.steps
+    )
+    if by_platform != (given["actuator"] == "openshift") and _switches_nodes(plan):
+        raise Refused(
+            f"--actuator {given['actuator']} cannot carry out what the plan says of nodes: "
+            "--actuator openshift is for plans made with --nodes platform, and only that one is."
+        )
     if given["actuator"] == "kubeadm" and not given["agent_image"]:
         raise Refused("--actuator kubeadm needs an image for its pods: --agent-image IMAGE.")
+
+
+def _switches_nodes(plan: Plan) -> bool:
+    return any(isinstance(it, RollNodes) for it in plan.steps)
 
 
 def _choose_parallel(given: dict[str, Any], plan: Plan) -> None:
@@ -241,7 +254,7 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
     with display_of() as display:
         async with connected(given, display.note, PATIENT) as reader:
             timing = await _timing(given, reader)
-            actuator = _actuator(given, reader, display)
+            actuator = await _actuator(given, reader, display, plan)
             applying = Applying(
                 reader=reader,
                 writer=LiveWriter(reader),
@@ -298,7 +311,9 @@ async def _timing(given: dict[str, Any], reader: LiveReader) -> Timing:
     return await timing_of(reader.connection)
 
 
-def _actuator(given: dict[str, Any], reader: LiveReader, display: Display) -> Actuator:
+async def _actuator(
+    given: dict[str, Any], reader: LiveReader, display: Display, plan: Plan
+) -> Actuator:
     match given["actuator"]:
         case "sandbox":
             from replant.platforms.sandbox import SandboxActuator
@@ -313,6 +328,16 @@ def _actuator(given: dict[str, Any], reader: LiveReader, display: Display) -> Ac
             from replant.platforms.kubeadm import Kubeadm
 
             return Kubeadm(reader, LiveWriter(reader), given["agent_image"], tell=display.note)
+        case "openshift":
+            from replant.cluster.writing import LiveWriter
+            from replant.platforms.openshift import OpenShift
+            from replant.platforms.openshift_state import Rules
+
+            order_free = plan.attach_controller is AttachController.NODE_DRIVEN
+            rules = Rules(order_free, given["accept_no_upgrade"])
+            openshift = OpenShift(reader, LiveWriter(reader), rules, display.note)
+            await openshift.refuse_impossible()
+            return openshift
         case "observe":
             from replant.platforms.observe import Observe
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BLOCKERS = 3
 FORMATS = ("table", "yaml", "json", "mermaid")
 PLATFORMS = ("generic", "kubeadm", "openshift", "gardener", "hooks", "observe")
-METHODS = ("in-place", "replace")
+METHODS = ("in-place", "replace", "platform")
 
 EXAMPLES = """\b
 Examples:
@@ -64,8 +64,9 @@ _SHARED = [
         "--plugin", "plugins", multiple=True, callback=chosen_plugins, metavar="PLUGIN",
         help="Such as aws-ebs; by default all that the cluster uses.",
     ),
-    click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0],
-                 show_default=True, help="Who switches gates there, and which controllers it has."),
+    click.option("--platform", type=click.Choice(PLATFORMS), default=None,
+                 help="Who switches gates there, and which controllers it has; by default "
+                 "openshift where the cluster is one, else generic."),
     click.option("--adc", type=click.Choice(("upstream", "node-driven")), default=None,
                  help="The attach/detach controller; by default the platform's."),
     click.option(
@@ -73,7 +74,8 @@ _SHARED = [
         callback=options.gates, help="What kube-controller-manager is given, where it hides that.",
     ),
     click.option("--nodes", "method", type=click.Choice(METHODS), default=None,
-                 help="Switch kubelets, or replace machines; by default the platform's way."),
+                 help="Switch kubelets, replace machines, or have the platform roll them; by "
+                 "default the platform's way."),
     click.option("--max-unavailable", type=click.IntRange(min=1), default=1, show_default=True,
                  metavar="NODES", help="So many nodes are cordoned at a time."),
     click.option("-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
@@ -126,20 +128,23 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
 
     report = Report(verbose=verbose)
     platform, method, adc = (given.pop(name) for name in ("platform", "method", "adc"))
-    choices = Choices(
-        NodeMethod(method) if method else method_of(platform), given.pop("max_unavailable")
-    )
-    wanted = Wanted(
-        goal=Goal(goal),
-        plugins=given.pop("plugins"),
-        platform=platform,
-        attach_controller=AttachController(adc) if adc else None,
-        controller_gates=given.pop("controller_gates") or None,
-        choices=choices,
+    most, plugins, gates = (
+        given.pop(name) for name in ("max_unavailable", "plugins", "controller_gates")
     )
     try:
         with collector_off():
-            plan = make_plan(wanted, Scanning(report, **given).inventory())
+            scanning = Scanning(report, detect=not platform, **given)
+            inventory = scanning.inventory()
+            platform = platform or scanning.platform or PLATFORMS[0]
+            wanted = Wanted(
+                goal=Goal(goal),
+                plugins=plugins,
+                platform=platform,
+                attach_controller=AttachController(adc) if adc else None,
+                controller_gates=gates or None,
+                choices=Choices(NodeMethod(method) if method else method_of(platform), most),
+            )
+            plan = make_plan(wanted, inventory)
     except ReplantError as error:
         report.problem(error)
         return FAILED

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from replant.cli.bulk import collector_off
 from replant.cli.options import MAX_SIZE_MIB
@@ -20,6 +20,8 @@ from replant.inventory.model import Inventory
 from replant.inventory.scan import scan
 from replant.inventory.selectors import Selector
 from replant.manifests import sources
+
+OPENSHIFT_APIS = "config.openshift.io"
 
 
 class Scanning:
@@ -41,6 +43,7 @@ class Scanning:
         only: frozenset[str] = frozenset(),
         skip: frozenset[str] = frozenset(),
         max_size: int = MAX_SIZE_MIB,
+        detect: bool = False,
     ) -> None:
         self._report = report
         self._paths = paths
@@ -56,6 +59,9 @@ class Scanning:
         self._skip = skip
         self._max_size = max_size
         self._collected = Inventory()
+        self._detect = detect
+        self.platform = ""
+        """What the cluster is by its APIs, once it was read and if that was asked for."""
 
     def run(self) -> ScanResult:
         """Read, and judge what was read."""
@@ -111,6 +117,9 @@ class Scanning:
                 )
                 server = self._server or await self._version(reader)
                 await collector.collect(namespace=self._namespace)
+            if self._detect:
+                with suppress(Forbidden):
+                    self.platform = "openshift" if await reader.serves(OPENSHIFT_APIS) else ""
             inventory = self._finish(builder, server, collector.unknown)
             if self._namespace:
                 inventory.control_plane = await collector.control_plane()

@@ -46,6 +46,14 @@ class Replica:
     flags: Mapping[str, str] | None = None
     """Its other flags; None where they cannot be seen."""
     ready: bool = True
+    why: str = ""
+    """Why it is not ready, where that is known."""
+    defaults: Mapping[str, bool] = field(default_factory=dict)
+    """What gates amount to that it is not given, where the platform decides which are given."""
+
+
+KUBELETS = Place(component="kubelets")
+"""All of them at once, on platforms that roll their nodes by themselves."""
 
 
 class Actuator(Protocol):
@@ -77,11 +85,15 @@ def differences(replica: Replica, wanted: Wanted) -> list[str]:
     found = [
         f"{gate} is {_given(replica.gates.get(gate))}"
         for gate, on in wanted.gates.items()
-        if replica.gates.get(gate) is not on
+        if _amounts_to(replica.gates.get(gate), gate, replica) is not _amounts_to(on, gate, replica)
     ]
     if replica.flags is not None:
         found += _flag_differences(replica.flags, wanted)
     return found
+
+
+def _amounts_to(on: bool | None, gate: str, replica: Replica) -> bool | None:
+    return replica.defaults.get(gate) if on is None else on
 
 
 def _flag_differences(flags: Mapping[str, str], wanted: Wanted) -> list[str]:

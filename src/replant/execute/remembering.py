@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from replant.execute.acts import Evict, RestartLeader, Switch
+from replant.execute.actuators import KUBELETS
 from replant.execute.journal import Entry, Mark
 from replant.execute.leading import OURS, Memory
 from replant.execute.timing import read
@@ -25,7 +26,8 @@ def remembered(entries: Iterable[Entry]) -> Memory:
                 step=it.step, holder=before.get("holder", OURS), version=before.get("version", "")
             )
         elif it.act == Evict.__name__ or (
-            it.act == Switch.__name__ and it.target.startswith(_NODE)
+            it.act == Switch.__name__
+            and (it.target.startswith(_NODE) or it.target == KUBELETS.component)
         ):
             since = read(it.at) if memory.since is None else memory.since
             memory = Memory(step=it.step, since=since)

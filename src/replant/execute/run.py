@@ -21,6 +21,7 @@ from replant.execute.actuators import Actuator
 from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules, drain
 from replant.execute.engine import Counts, Display, Engine
+from replant.execute.entrusting import Entrusting
 from replant.execute.hands import Hands
 from replant.execute.insisting import insist
 from replant.execute.journal import (
@@ -55,6 +56,7 @@ from replant.gates.versions import Version
 from replant.plan.model import (
     AnnotateVolumes,
     CreateObjects,
+    NodeMethod,
     Plan,
     RemoveObjects,
     ReplaceClasses,
@@ -284,7 +286,7 @@ class Applying:
 
     async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
         """Have the controllers forget their detaches: whoever goes on may come too late for it."""
-        if not (isinstance(stage, Rolling) and stage.leaves_detaches):
+        if not (isinstance(stage, Rolling | Entrusting) and stage.leaves_detaches):
             return
         with suppress(ReplantError, TimeoutError):
             async with asyncio.timeout(RELEASING):
@@ -296,6 +298,11 @@ class Applying:
         how = self._how
         patience = dataclass_replace(how.patience, haste=self._timing.haste)
         match step:
+            case RollNodes(method=NodeMethod.PLATFORM):
+                return Entrusting(
+                    step, plan, patience, doubted=run.in_the_air(step.id),
+                    memory=remembered(run.entries),
+                )  # fmt: skip
             case RollNodes():
                 return Rolling(
                     step, plan, run.header.id, self._outages, rules=how.rules,

@@ -131,5 +131,5 @@ def _missing(replicas: tuple[Replica, ...], wanted: Wanted, expected: int) -> st
         if differs := differences(replica, wanted):
             return f"of {replica.name}, {', '.join(differs)}"
         if not replica.ready:
-            return f"{replica.name} is not ready"
+            return f"{replica.name} is not ready{replica.why and f': {replica.why}'}"
     return f"{len(replicas)} of {expected} replicas run" if expected else "none runs"

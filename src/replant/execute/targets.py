@@ -11,7 +11,7 @@ from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
 from replant.plan.model import GivenGates, NodeGroup, Plan, RollNodes, Step, SwitchControlPlane
-from replant.routing import Process
+from replant.routing import AttachController, Process
 from replant.routing.names import csi_name
 from replant.translate import driver_of
 
@@ -89,7 +89,8 @@ def demands(step: SwitchControlPlane, plan: Plan) -> Iterator[Demand]:
     before = _controller(plan, plan.steps[: ids.index(step.id)])
     after = _controller(plan, plan.steps[: ids.index(step.id) + 1])
     for plugin in plan.plugins:
-        if before.migrates(plugin) and not after.migrates(plugin):
+        listens = plan.attach_controller is AttachController.UPSTREAM
+        if listens and before.migrates(plugin) and not after.migrates(plugin):
             yield Demand(plugin, listed=False)
         if _is_taken_away(plugin, after) and not _is_taken_away(plugin, before):
             yield Demand(plugin, listed=True)

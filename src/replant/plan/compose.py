@@ -48,12 +48,24 @@ class Choices:
     max_unavailable: int = 1
 
 
-def steps(goal: Goal, situation: Situation, choices: Choices) -> tuple[Step, ...]:
-    """The steps to a goal, each after the one before it; Refused says why there are none."""
+def steps(
+    goal: Goal, situation: Situation, choices: Choices, *, order_free: bool = False
+) -> tuple[Step, ...]:
+    """The steps to a goal, each after the one before it; Refused says why there are none.
+
+    Where the order is free, one change has the platform switch nodes and controllers at once. The
+    nodes are asked for first, so that wherever it is stopped, the way back is theirs too.
+    """
     found = list(_STEPS[goal](situation, choices))
-    return tuple(
-        _after(step, found[number - 1].id if number else None) for number, step in enumerate(found)
-    )
+    if order_free and goal is Goal.ENABLE:
+        found.sort(key=lambda it: isinstance(it, SwitchControlPlane))
+    made: list[Step] = []
+    for step in found:
+        before = made[-1] if made else None
+        free = order_free and isinstance(before, RollNodes)
+        after = before.after if before and free else (before.id,) if before else ()
+        made.append(replace(step, after=after))
+    return tuple(made)
 
 
 def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
@@ -61,7 +73,7 @@ def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
         _refuse_unmigratable(plugin, situation.server, "the control plane")
         for group in situation.groups:
             _refuse_unmigratable(plugin, Version.parse(group.version), f"nodes {group.name}")
-    new = situation.empty
+    new = situation.empty and choices.method is not NodeMethod.PLATFORM
     gates = {}
     for name, process in _switched(situation).items():
         gates[name] = _redirecting(situation, process, on=True)
@@ -83,7 +95,7 @@ def _enable(situation: Situation, choices: Choices) -> Iterator[Step]:
             "Redirecting starts with the controllers: they ask each node, and go on serving nodes "
             "that are not switched yet.",
         )  # fmt: skip
-    yield from _roll(situation, choices, on=True, drain=not new)
+    yield from _roll(situation, choices, on=True, drain=not situation.empty)
 
 
 def _disable(situation: Situation, choices: Choices) -> Iterator[Step]:
@@ -209,7 +221,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         len(group.nodes) for group in situation.groups for it in changes if it.group == group.name
     )
     what = " or ".join(dict.fromkeys(told(it.gates) for it in changes))
-    comes_back = drain and choices.method is NodeMethod.IN_PLACE
+    comes_back = drain and choices.method is not NodeMethod.REPLACE
     overtaken = comes_back and not OVERTAKEN.isdisjoint(situation.plugins)
     yield RollNodes(
         id="roll-nodes",
@@ -239,6 +251,11 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
 
 def each_node(method: NodeMethod, *, drain: bool) -> tuple[str, ...]:
     """What is done for each node, in this order."""
+    if method is NodeMethod.PLATFORM:
+        return (
+            "the platform cordons and drains it, and starts its kubelet anew, when it is its turn",
+            "wait for the annotation and the drivers in its CSINode, and until its pool is at rest",
+        )
     switch = (
         "switch the kubelet"
         if method is NodeMethod.IN_PLACE
@@ -283,7 +300,3 @@ def _kept(gates: GivenGates) -> dict[str, bool]:
 
 def _count(number: int, noun: str, plural: str = "s") -> str:
     return f"{number:,} {noun}{plural if number != 1 else ''}"
-
-
-def _after(step: Step, before: str | None) -> Step:
-    return replace(step, after=(before,) if before else ())

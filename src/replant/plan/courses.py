@@ -14,6 +14,7 @@ from replant.plan.model import (
     Proof,
     RestoreVolumes,
     RollNodes,
+    Step,
     SwapVolumes,
     SwitchControlPlane,
 )
@@ -27,7 +28,7 @@ from replant.proof import (
     verify_all,
 )
 from replant.proof.course import Move
-from replant.routing import Process
+from replant.routing import AttachController, Process
 from replant.swap.search import verify_swap
 from replant.translate import driver_of
 
@@ -41,7 +42,36 @@ kube-controller-manager a minute at most to lead."""
 
 
 def courses(plan: Plan) -> Iterator[Course]:
-    """What the plan does to the volumes of each plugin."""
+    """What the plan does to the volumes of each plugin, in every order that it leaves open."""
+    for course in _in_order(plan):
+        yield course
+        if at_once(plan):
+            yield replace(course, moves=course.moves[::-1])
+            yield _controller_amid(course)
+
+
+def at_once(plan: Plan) -> bool:
+    """Whether the platform switches nodes and controllers at the same time, in any order."""
+    return plan.attach_controller is AttachController.NODE_DRIVEN and any(
+        isinstance(it, RollNodes) and it.method is NodeMethod.PLATFORM for it in plan.steps
+    )
+
+
+def _controller_amid(course: Course) -> Course:
+    """The controllers are switched while some nodes are as they were, and others are not."""
+    later = {it.name: f"{it.name}, later" for it in course.groups}
+    groups = [half for it in course.groups for half in (it, replace(it, name=later[it.name]))]
+    moves: list[Move] = []
+    rest: list[Move] = []
+    for move in course.moves:
+        if isinstance(move, NodesMove):
+            moves.append(move)
+            rest.append(replace(move, to={later[name]: to for name, to in move.to.items()}))
+    switches = [it for it in course.moves if not isinstance(it, NodesMove)]
+    return replace(course, groups=tuple(groups), moves=(*moves, *switches, *rest))
+
+
+def _in_order(plan: Plan) -> Iterator[Course]:
     for plugin in plan.plugins:
         driver = driver_of(plugin)
         gates = plugin_gates(plugin)
@@ -61,10 +91,17 @@ def courses(plan: Plan) -> Iterator[Course]:
             attach_controller=plan.attach_controller,
             driver=driver in plan.control_plane.drivers,
             volumes=not plan.empty,
-            at_once=max(
-                (it.max_unavailable for it in plan.steps if isinstance(it, RollNodes)), default=1
-            ),
+            at_once=max((_at_once(it, plan) for it in plan.steps), default=1),
         )
+
+
+def _at_once(step: Step, plan: Plan) -> int:
+    """So many nodes may be on their way at a time; the platform alone knows how many it takes."""
+    if not isinstance(step, RollNodes):
+        return 1
+    if step.method is NodeMethod.PLATFORM:
+        return sum(len(it.nodes) for it in plan.groups)
+    return step.max_unavailable
 
 
 def _alike(

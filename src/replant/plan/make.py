@@ -15,6 +15,7 @@ from replant.plan.compose import Choices, steps
 from replant.plan.courses import given, proved
 from replant.plan.model import API_VERSION, KIND, Goal, NodeGroup, NodeMethod, Plan
 from replant.plan.preflight import preflight
+from replant.plan.preflight.nodes import platform_drains
 from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
@@ -39,6 +40,8 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
     """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
     now = situation(inventory, wanted.plugins, wanted.controller_gates)
     attach_controller = wanted.attach_controller or attach_controller_of(wanted.platform)
+    by_platform = wanted.choices.method is NodeMethod.PLATFORM
+    order_free = by_platform and attach_controller is AttachController.NODE_DRIVEN
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -50,8 +53,8 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         empty=now.empty,
         control_plane=now.control_plane,
         groups=now.groups,
-        preflight=preflight(wanted.goal, now),
-        steps=steps(wanted.goal, now, wanted.choices),
+        preflight=(*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)),
+        steps=steps(wanted.goal, now, wanted.choices, order_free=order_free),
     )
     return replace(plan, proof=proved(plan))
 
@@ -104,5 +107,6 @@ def attach_controller_of(platform: str) -> AttachController:
 
 
 def method_of(platform: str) -> NodeMethod:
-    """How a platform gives nodes other kubelets: Gardener rolls its machines."""
-    return NodeMethod.REPLACE if platform == GARDENER else NodeMethod.IN_PLACE
+    """How nodes get other kubelets there: Gardener replaces machines, OpenShift rolls pools."""
+    own = {GARDENER: NodeMethod.REPLACE, OPENSHIFT: NodeMethod.PLATFORM}
+    return own.get(platform, NodeMethod.IN_PLACE)

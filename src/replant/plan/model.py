@@ -44,6 +44,8 @@ class NodeMethod(StrEnum):
     IN_PLACE = "in-place"
     REPLACE = "replace"
     """Its machine is replaced by a new one, as a rolling update does."""
+    PLATFORM = "platform"
+    """The platform cordons, drains and switches all nodes by itself, once it is asked."""
 
 
 class _Part(

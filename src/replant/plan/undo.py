@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from replant.errors import Refused
-from replant.plan.courses import CONTROLLER, proved
+from replant.plan.courses import CONTROLLER, at_once, proved
 from replant.plan.model import (
     AnnotateVolumes,
     Check,
@@ -72,8 +72,11 @@ def undo_plan(plan: Plan, last: str) -> Plan:
                 group = groups[change.group]
                 groups[change.group] = replace(group, gates={**group.gates, **change.gates})
     back: list[Step] = []
+    free = at_once(plan)
     for step in reversed(done):
-        after = (back[-1].id,) if back else ()
+        before = back[-1] if back else None
+        alongside = free and isinstance(before, SwitchControlPlane) and isinstance(step, RollNodes)
+        after = before.after if before and alongside else (before.id,) if before else ()
         back.append(replace(undone(step), after=after))
     made = replace(
         plan,

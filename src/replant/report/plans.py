@@ -15,6 +15,7 @@ from replant.plan.model import (
     AnnotateVolumes,
     Check,
     CreateObjects,
+    NodeMethod,
     Plan,
     Proof,
     RemoveObjects,
@@ -177,7 +178,8 @@ def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
         group = groups[change.group]
         nodes = f"{len(group.nodes):,} node{'s' * (len(group.nodes) != 1)}"
         yield f"  - {group.name} ({nodes}, kubelet {group.version}): {told(change.gates)}"
-    yield f"  each node, {step.max_unavailable} at a time, {step.method.value}:"
+    how = f"{step.max_unavailable} at a time, {step.method.value}"
+    yield f"  each node, {'as the platform goes' if step.method is NodeMethod.PLATFORM else how}:"
     for number, part in enumerate(step.each_node, 1):
         yield f"    {number}. {part}"
     if step.restart_controllers_seconds:

@@ -15,7 +15,7 @@ from replant.routing import AttachController, Process, VolumeView
 from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Clock, VirtualClock
 from replant.sandbox.cloud import Cloud
-from replant.sandbox.controllers import parts
+from replant.sandbox.controllers import openshift, parts
 from replant.sandbox.controllers.attachdetach import AttachDetach
 from replant.sandbox.controllers.attacher import Attacher
 from replant.sandbox.controllers.base import Controller, Led, World
@@ -70,7 +70,7 @@ class Cluster:
         self.version = Version.parse(version)
         self.cloud = cloud or Cloud(clock)
         self.writes = Writes(clock, self.cloud)
-        world = World(
+        self._world = world = World(
             store,
             registry,
             clock,
@@ -123,6 +123,17 @@ class Cluster:
         self._catch_up(registry)
         store.subscribe(self._heard)
         self.control_plane.start()
+
+    def be_openshift(self, asked: openshift.Asked) -> None:
+        """Have OpenShift's operators look after the control plane and the nodes."""
+        openshift.set_up(asked, self._world, self.control_plane, self.kubelets, self._add)
+
+    def _add(self, controller: Controller) -> None:
+        """One more, which is told of everything."""
+        self._controllers.append(controller)
+        self._listeners_to_all.append(controller.heard)
+        for listeners in self._listeners.values():
+            listeners.append(controller.heard)
 
     def _catch_up(self, registry: Registry) -> None:
         """Hear of all that is there already. Nodes first: the others are about them."""

@@ -76,6 +76,13 @@ class Spare(_Part, frozen=True, kw_only=True):
     namespace: _Name = "default"
 
 
+class OpenShift(_Part, frozen=True, kw_only=True):
+    """That OpenShift's operators switch gates, by what a FeatureGate says."""
+
+    feature_sets: tuple[str, ...] = ()
+    """What a FeatureGate may say besides what it may on every OpenShift."""
+
+
 class Scenario(_Part, frozen=True, kw_only=True):
     """What a sandbox comes up with."""
 
@@ -84,6 +91,7 @@ class Scenario(_Part, frozen=True, kw_only=True):
     description: str = ""
     kubernetes_version: str = "1.24.17"
     adc: AttachController = AttachController.UPSTREAM
+    openshift: OpenShift | None = None
     control_plane: ControlPlane = field(default_factory=ControlPlane)
     drivers: tuple[str, ...] = ()
     """The drivers whose controllers run; pools say on which nodes they are."""

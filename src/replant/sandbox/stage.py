@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from replant.sandbox.clock import Clock
 from replant.sandbox.cluster import Cluster
+from replant.sandbox.controllers.openshift import Asked
+from replant.sandbox.controllers.openshift.objects import role
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Registry
 from replant.sandbox.scenario import Pool, Scenario, objects
 from replant.sandbox.store import Store
@@ -33,8 +35,16 @@ def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -
                 version=pool.version,
                 zone=zone,
                 drivers=pool.drivers,
-                labels=pool.labels,
+                labels=pool.labels | ({role(pool.name): ""} if scenario.openshift else {}),
             )
+    if scenario.openshift:
+        cluster.be_openshift(
+            Asked(
+                scenario.openshift.feature_sets,
+                scenario.control_plane.gates,
+                tuple(it.name for it in scenario.pools),
+            )
+        )
     claim_uid = ""
     for obj in objects(scenario):
         resource = registry.of_kind(obj["apiVersion"], obj["kind"])

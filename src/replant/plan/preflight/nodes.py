@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
-from replant.plan.model import Goal
+from replant.plan.model import Check, Goal, NodeMethod, Weight
 from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
 from replant.plan.situation import Situation
 from replant.translate import driver_of
@@ -119,4 +121,16 @@ def announced(goal: Goal, situation: Situation) -> Results:
             f"redirects {plugin} while the controllers do not: what they attached there in-tree, a "
             "switch of the controllers would pull out",
             f"Drain it and give its kubelet {gate}=false first.",
+        )
+
+
+def platform_drains(method: NodeMethod, situation: Situation) -> Iterator[Check]:
+    """What a platform that rolls nodes by itself does not do."""
+    if method is NodeMethod.PLATFORM and not situation.empty:
+        yield Check(
+            check="platform-drains",
+            result=Weight.WARNING,
+            message="The platform drains nodes, but does not wait until their volumes are "
+            "detached before it restarts them; the proof takes for granted that they are.",
+            fix="If detaches take longer than a reboot here, find out why first.",
         )

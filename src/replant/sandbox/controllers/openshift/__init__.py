@@ -1,0 +1,56 @@
+"""OpenShift's own controllers: a FeatureGate is changed, and operators do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from replant.objects import Object
+from replant.sandbox.controllers.base import Controller, World
+from replant.sandbox.controllers.controlplane import API_SERVER, CONTROLLER, SCHEDULER, ControlPlane
+from replant.sandbox.controllers.kubelet import Kubelets
+from replant.sandbox.controllers.openshift import objects
+from replant.sandbox.controllers.openshift.machines import MachineConfigs
+from replant.sandbox.controllers.openshift.operators import StaticPodOperator
+from replant.sandbox.resources import DEFINITIONS
+
+COMPONENTS = {
+    API_SERVER: "KubeAPIServer",
+    CONTROLLER: "KubeControllerManager",
+    SCHEDULER: "KubeScheduler",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an OpenShift of the sandbox's is to be like."""
+
+    feature_sets: tuple[str, ...]
+    """What the FeatureGate's definition allows besides what every one does."""
+    gates: Mapping[str, bool]
+    """What components are given while no feature set says otherwise."""
+    pools: tuple[str, ...]
+
+
+def set_up(
+    asked: Asked,
+    world: World,
+    control_plane: ControlPlane,
+    kubelets: Kubelets,
+    add: Callable[[Controller], None],
+) -> None:
+    """Have a cluster be OpenShift: its definitions, its objects, and those who act on them."""
+    for definition in objects.definitions(asked.feature_sets):
+        world.store.create(DEFINITIONS, definition)
+    hosts = [it.host for it in control_plane.components[CONTROLLER].all]
+    _put(world, objects.first(COMPONENTS, hosts, asked.gates, asked.pools))
+    for component, kind in COMPONENTS.items():
+        add(StaticPodOperator(world, kind, control_plane.components[component], asked.gates))
+    add(MachineConfigs(world, kubelets, asked.gates))
+
+
+def _put(world: World, those: Iterable[Object]) -> None:
+    for obj in those:
+        resource = world.registry.of_kind(obj["apiVersion"], obj["kind"])
+        assert resource is not None  # noqa: S101 - its definition was made before
+        world.store.create(resource, obj, as_it_was=True)

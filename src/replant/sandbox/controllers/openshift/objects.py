@@ -1,0 +1,137 @@
+"""OpenShift's definitions, as far as a switch of gates concerns them, and their first objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from replant.gates.history import gate_at
+from replant.gates.versions import Version
+from replant.objects import Object
+
+CONFIG, OPERATOR, MACHINES = (
+    "config.openshift.io/v1",
+    "operator.openshift.io/v1",
+    "machineconfiguration.openshift.io/v1",
+)
+FEATURE_SETS = ("", "CustomNoUpgrade", "DevPreviewNoUpgrade", "TechPreviewNoUpgrade", "OKD")
+CONTROL_PLANE_SET, NODE_SET = "CSIMigrationControlPlane", "CSIMigrationNode"
+_OF_THE_SETS = ("", "AWS", "GCE", "AzureDisk", "AzureFile", "vSphere", "OpenStack")
+CLUSTER = "cluster"
+
+_OPEN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_NAMES = {"type": "array", "items": {"type": "string"}}
+
+
+def definitions(more_feature_sets: tuple[str, ...]) -> Iterator[Object]:
+    """What the kinds are; the FeatureGate's own list of sets is the one that counts."""
+    feature_set = {"type": "string", "enum": [*FEATURE_SETS, *more_feature_sets]}
+    custom = {"type": "object", "properties": {"enabled": _NAMES, "disabled": _NAMES}}
+    spec = {
+        "type": "object",
+        "properties": {"featureSet": feature_set, "customNoUpgrade": custom},
+    }
+    yield _definition(CONFIG, "FeatureGate", "featuregates", spec, status=False)
+    yield _definition(CONFIG, "ClusterOperator", "clusteroperators", _OPEN)
+    yield _definition(OPERATOR, "KubeAPIServer", "kubeapiservers", _OPEN)
+    yield _definition(OPERATOR, "KubeControllerManager", "kubecontrollermanagers", _OPEN)
+    yield _definition(OPERATOR, "KubeScheduler", "kubeschedulers", _OPEN)
+    yield _definition(MACHINES, "MachineConfigPool", "machineconfigpools", _OPEN)
+
+
+def _definition(
+    api_version: str, kind: str, plural: str, spec: Object, *, status: bool = True
+) -> Object:
+    group, version = api_version.split("/")
+    schema = {"type": "object", "properties": {"spec": spec, "status": _OPEN}}
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    if status:
+        served["subresources"] = {"status": {}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [served],
+        },
+    }
+
+
+def first(
+    components: Mapping[str, str],
+    hosts: list[str],
+    gates: Mapping[str, bool],
+    pools: tuple[str, ...],
+) -> Iterator[Object]:
+    """A cluster that is at rest: every component at its first revision."""
+    yield {"apiVersion": CONFIG, "kind": "FeatureGate", "metadata": {"name": CLUSTER}, "spec": {}}
+    for component, kind in components.items():
+        nodes = [{"nodeName": it, "currentRevision": 1, "targetRevision": 0} for it in hosts]
+        yield {
+            "apiVersion": OPERATOR,
+            "kind": kind,
+            "metadata": {"name": CLUSTER},
+            "spec": {
+                "managementState": "Managed",
+                "observedConfig": observed_config(component, gates),
+            },
+            "status": {"latestAvailableRevision": 1, "nodeStatuses": nodes},
+        }
+        yield {
+            "apiVersion": CONFIG,
+            "kind": "ClusterOperator",
+            "metadata": {"name": component},
+            "spec": {},
+            "status": {"conditions": operator_conditions(progressing=False)},
+        }
+    for name in pools:
+        yield {
+            "apiVersion": MACHINES,
+            "kind": "MachineConfigPool",
+            "metadata": {"name": name},
+            "spec": {
+                "paused": False,
+                "nodeSelector": {"matchLabels": {role(name): ""}},
+            },
+        }
+
+
+def observed_config(component: str, gates: Mapping[str, bool]) -> Object:
+    """What an operator has understood, in the words of its component's configuration."""
+    where = "apiServerArguments" if component == "kube-apiserver" else "extendedArguments"
+    given = [f"{gate}={str(on).lower()}" for gate, on in sorted(gates.items())]
+    return {where: {"feature-gates": given}}
+
+
+def operator_conditions(*, progressing: bool) -> list[Object]:
+    """How a ClusterOperator says that it is at work, or at rest."""
+    said = {"Available": "True", "Progressing": str(progressing), "Degraded": "False"}
+    return [{"type": kind, "status": status} for kind, status in said.items()]
+
+
+def role(pool: str) -> str:
+    """The label of a pool's nodes."""
+    return f"node-role.kubernetes.io/{pool}"
+
+
+def gates_of(
+    feature_gate: Object, defaults: Mapping[str, bool], version: Version, *, nodes: bool
+) -> dict[str, bool]:
+    """What a FeatureGate gives a component of some version; nodes ignore one of the sets."""
+    spec = feature_gate.get("spec") or {}
+    feature_set = spec.get("featureSet") or ""
+    given = dict(defaults)
+    if feature_set == NODE_SET or (feature_set == CONTROL_PLANE_SET and not nodes):
+        given |= dict.fromkeys((f"CSIMigration{it}" for it in _OF_THE_SETS), True)
+    if feature_set == "CustomNoUpgrade":
+        custom = spec.get("customNoUpgrade") or {}
+        given = dict.fromkeys(custom.get("enabled") or (), True)
+        given |= dict.fromkeys(custom.get("disabled") or (), False)
+    return {gate: on for gate, on in given.items() if gate_at(gate, version)}

@@ -1,0 +1,52 @@
+"""An OpenShift is known by its APIs, and its plans are for its own actuator."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from replant.plan.model import Plan
+from tests.cli.shell import replant
+from tests.execute.living import sandbox_of, small
+from tests.execute.test_openshift import openshift
+
+
+@pytest.mark.parametrize(
+    ("scenario", "expected"),
+    [
+        (openshift(()), ("openshift", "node-driven", ["roll-nodes", "switch-control-plane"])),
+        (small(), ("generic", "upstream", ["switch-control-plane", "roll-nodes"])),
+    ],
+    ids=["openshift", "another"],
+)
+def test_the_platform_is_detected(
+    scenario: dict[str, object], expected: tuple[str, str, list[str]], tmp_path: Path
+) -> None:
+    with sandbox_of(scenario, tmp_path) as kubeconfig:
+        code, out, err = replant("plan", "enable", "--kubeconfig", str(kubeconfig), "-o", "json")
+        assert code == 0, err
+        plan = msgspec.convert(json.loads(out), Plan)
+        steps = [it.id for it in plan.steps]
+        assert (plan.platform, plan.attach_controller, steps) == expected
+
+
+def test_what_is_for_ever_is_not_done_without_consent(tmp_path: Path) -> None:
+    with sandbox_of(openshift(()), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        _code, plan, _err = replant("plan", "enable", "-o", "yaml", *config)
+        code, _out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
+        assert code == 1
+        assert "Agree with --accept-no-upgrade" in err
+
+
+def test_such_a_plan_is_for_no_other_actuator(tmp_path: Path) -> None:
+    with sandbox_of(openshift(), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        _code, plan, _err = replant("plan", "enable", "-o", "yaml", *config)
+        given = ("--yes", "--actuator", "sandbox", *config)
+        code, _out, err = replant("apply", "-", *given, stdin=plan.encode())
+        assert code == 1
+        assert "--actuator openshift is for plans made with --nodes platform" in err

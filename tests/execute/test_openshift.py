@@ -1,0 +1,242 @@
+"""Both ways through the migration on an OpenShift, whose own operators do the work."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from replant.cluster.ports import CSI_NODES, NODES, PODS, Resource
+from replant.errors import Halted, Refused
+from replant.execute.journal import State
+from replant.execute.run import Result
+from replant.objects import Object
+from replant.plan.model import Goal, NodeMethod, Plan
+from replant.platforms.openshift import CLUSTER, FEATURE_GATES, POOLS, OpenShift
+from replant.platforms.openshift_state import (
+    CONTROL_PLANE_SET,
+    CUSTOM,
+    MIGRATED_PLUGINS,
+    NODE_SET,
+    PAUSED_BY,
+    Rules,
+)
+from replant.routing import AttachController
+from tests.execute.living import Ground, ground, sandbox_of, small
+
+SETS = (CONTROL_PLANE_SET, NODE_SET)
+UPSTREAM, NODE_DRIVEN = AttachController.UPSTREAM, AttachController.NODE_DRIVEN
+
+
+def openshift(
+    sets: tuple[str, ...] = SETS, adc: AttachController = UPSTREAM, **more: Any
+) -> dict[str, Any]:
+    scenario = small(3, kubernetesVersion="1.20.15", openshift={"featureSets": sets}, adc=adc)
+    scenario["controlPlane"]["gates"] = scenario["pools"][0]["gates"] = {}
+    return scenario | more
+
+
+@dataclass
+class Played:
+    """An OpenShift, and all that its FeatureGate has said, in order."""
+
+    ground: Ground
+    adc: AttachController
+    said: list[str] = field(default_factory=list)
+
+    async def plan(self, goal: Goal) -> Plan:
+        wanted = {"platform": "openshift", "attach_controller": self.adc}
+        return await self.ground.plan(goal, wanted=wanted, method=NodeMethod.PLATFORM)
+
+    async def get(self, resource: Resource, name: str = CLUSTER) -> Object:
+        found: Object = msgspec.json.decode(await self.ground.reader.get(resource, name))
+        return found
+
+    async def all(self, resource: Resource) -> list[Object]:
+        pages = self.ground.reader.list_pages(resource)
+        return [it async for page in pages for it in msgspec.json.decode(page.body)["items"]]
+
+    async def listed(self) -> set[str]:
+        marks = [it["metadata"].get("annotations") or {} for it in await self.all(CSI_NODES)]
+        return {it.get(MIGRATED_PLUGINS, "") for it in marks}
+
+    async def yanked(self) -> list[str]:
+        found: list[str] = (await self.ground.ask("/sandbox/writes"))["yanked"]
+        return found
+
+    async def apply(self, plan: Plan) -> Result:
+        return await self.ground.applying().begin(plan, {})
+
+
+@dataclass
+class Noting:
+    """A Writer that notes what the FeatureGate is told, and whether pools are paused."""
+
+    writer: Any
+    said: list[str]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.writer, name)
+
+    async def patch(
+        self, resource: Resource, name: str, patch: Mapping[str, Any], *, namespace: str = ""
+    ) -> Object:
+        if resource is FEATURE_GATES:
+            self.said.append(patch["spec"]["featureSet"] or "none")
+        if resource is POOLS:
+            self.said.append(f"{name} {'pause' if patch['spec']['paused'] else 'go on'}")
+        found: Object = await self.writer.patch(resource, name, patch, namespace=namespace)
+        return found
+
+
+@asynccontextmanager
+async def played(
+    scenario: dict[str, Any], folder: Path, *, no_upgrade: bool = False
+) -> AsyncIterator[Played]:
+    adc = scenario["adc"]
+    with sandbox_of(scenario, folder) as kubeconfig:
+        async with ground(kubeconfig) as it:
+            said: list[str] = []
+            it.writer = Noting(it.writer, said)
+            rules = Rules(adc is NODE_DRIVEN, no_upgrade)
+            it.actuator = OpenShift(it.reader, it.writer, rules, it.shown.note)
+            yield Played(it, adc, said)
+
+
+def test_there_and_back_in_the_right_order(tmp_path: Path) -> None:
+    """The document's job: enable, the StatefulSets live; disable, and they live again."""
+
+    async def story() -> None:
+        async with played(openshift(), tmp_path) as it:
+            plan = await it.plan(Goal.ENABLE)
+            assert plan.proof
+            assert plan.proof.safe
+            done = await it.apply(plan)
+            assert done.state is State.DONE
+            assert it.ground.shown.steps == [
+                "switch-control-plane", "switch-control-plane done", "roll-nodes",
+                "roll-nodes done",
+            ]  # fmt: skip
+            assert it.said == [CONTROL_PLANE_SET, NODE_SET]
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere
+            assert len(everywhere.split(",")) == 6
+
+            back = await it.apply(await it.plan(Goal.DISABLE))
+            assert back.state is State.DONE
+            assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
+            assert await it.listed() == {""}
+            assert "featureSet" not in (await it.get(FEATURE_GATES))["spec"]
+            assert await it.yanked() == []
+            assert {pod["status"]["phase"] for pod in await it.all(PODS)} == {"Running"}
+            assert not any(node["spec"].get("unschedulable") for node in await it.all(NODES))
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("sets", [SETS, ()], ids=["feature sets", "CustomNoUpgrade"])
+def test_where_the_order_is_free_one_change_does_it(sets: tuple[str, ...], tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(sets, NODE_DRIVEN), tmp_path, no_upgrade=True) as it:
+            done = await it.apply(await it.plan(Goal.ENABLE))
+            assert it.said == ([NODE_SET] if sets else [CUSTOM])
+            undone = await it.ground.applying().undo(done.run)
+            assert undone.state is State.UNDONE
+            assert it.said[1:] == (["none"] if sets else [CUSTOM])
+            assert await it.listed() == {""}
+            assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+def test_without_the_sets_pools_wait_for_the_control_plane(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(()), tmp_path, no_upgrade=True) as it:
+            plan = await it.plan(Goal.ENABLE)
+            done = await it.apply(plan)
+            assert it.said == ["workers pause", CUSTOM, "workers go on"]
+            assert any("never be left again" in note for note in it.ground.shown.notes)
+            assert PAUSED_BY not in ((await it.all(POOLS))[0]["metadata"].get("annotations") or {})
+            spec = (await it.get(FEATURE_GATES))["spec"]
+            assert spec["customNoUpgrade"] == {"enabled": ["CSIMigrationAWS"], "disabled": []}
+            assert await it.listed() == {"kubernetes.io/aws-ebs"}
+            assert await it.yanked() == []
+            # Nodes would have to go back before the control plane, and one list is for both.
+            with pytest.raises(Halted, match="one list of gates"):
+                await it.ground.applying().undo(done.run)
+            assert await it.listed() == {"kubernetes.io/aws-ebs"}
+
+    asyncio.run(story())
+
+
+def test_a_run_that_has_not_reached_the_nodes_goes_back(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(()), tmp_path, no_upgrade=True) as it:
+            applying = it.ground.applying()
+            it.ground.shown.when("1 of 2 components", lambda: applying.stop("enough"))
+            with pytest.raises(Halted, match="enough"):
+                await applying.begin(await it.plan(Goal.ENABLE), {})
+            (run,) = await it.ground.journals().runs()
+            await it.ground.applying().undo(run.id)
+            assert it.said == ["workers pause", CUSTOM, CUSTOM, "workers go on"]
+            spec = (await it.get(FEATURE_GATES))["spec"]
+            assert spec["customNoUpgrade"] == {"enabled": [], "disabled": ["CSIMigrationAWS"]}
+            assert any("stays CustomNoUpgrade" in note for note in it.ground.shown.notes)
+            assert await it.listed() == {""}
+
+    asyncio.run(story())
+
+
+def test_without_consent_nothing_is_done(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(()), tmp_path) as it:
+            assert isinstance(it.ground.actuator, OpenShift)
+            with pytest.raises(Refused, match="Agree with --accept-no-upgrade"):
+                await it.ground.actuator.refuse_impossible()
+            assert it.said == []
+
+    asyncio.run(story())
+
+
+def test_a_pool_that_somebody_paused_is_waited_for_by_name(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(), tmp_path) as it:
+            await it.ground.writer.patch(POOLS, "workers", {"spec": {"paused": True}})
+
+            def go_on() -> None:
+                change = it.ground.writer.patch(POOLS, "workers", {"spec": {"paused": False}})
+                tasks.append(asyncio.get_running_loop().create_task(change))
+
+            tasks: list[asyncio.Task[Object]] = []
+            it.ground.shown.when_waiting("MachineConfigPool workers", go_on)
+            await it.apply(await it.plan(Goal.ENABLE))
+            (told,) = [it for it in it.ground.shown.waits if "it is paused" in it]
+            assert "oc patch mcp/workers" in told
+            assert "kubernetes.io/aws-ebs" in "".join(await it.listed())
+
+    asyncio.run(story())
+
+
+def test_it_is_resumed_wherever_it_was_stopped(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(), tmp_path) as it:
+            applying = it.ground.applying()
+            it.ground.shown.when("1 of 3 nodes", lambda: applying.stop("enough"))
+            with pytest.raises(Halted, match="enough"):
+                await applying.begin(await it.plan(Goal.ENABLE), {})
+            (run,) = await it.ground.journals().runs()
+            done = await it.ground.applying().resume(run.id)
+            assert done.state is State.DONE
+            assert it.said == [CONTROL_PLANE_SET, NODE_SET]
+            await it.ground.applying().undo(run.id)
+            assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
+            assert await it.listed() == {""}
+            assert await it.yanked() == []
+
+    asyncio.run(story())

@@ -1,0 +1,378 @@
+"""When OpenShift has converged, and what is to be changed next: tables, no cluster."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from replant.errors import Refused, Retryable
+from replant.execute.actuators import Wanted
+from replant.gates.versions import Version
+from replant.objects import Object
+from replant.platforms.openshift import (
+    CLUSTER_OPERATORS,
+    DEFINITIONS,
+    FEATURE_GATES,
+    OPERATORS,
+    POOLS,
+)
+from replant.platforms.openshift_state import (
+    COMPONENTS,
+    CONTROL_PLANE_SET,
+    CUSTOM,
+    NODE_SET,
+    PAUSED_BY,
+    REVISIONS,
+    SET_GATES,
+    Cluster,
+    Features,
+    Operator,
+    Pause,
+    Pool,
+    Rules,
+    SetFeatures,
+    allowed_sets,
+    component_replicas,
+    control_plane_lags,
+    next_change,
+    pool_replicas,
+)
+
+AWS, GATE = "kubernetes.io/aws-ebs", "CSIMigrationAWS"
+KCM = "kube-controller-manager"
+SETS = ("", CUSTOM, "TechPreviewNoUpgrade", CONTROL_PLANE_SET, NODE_SET)
+PLAIN = ("", CUSTOM, "TechPreviewNoUpgrade")
+ON, OFF, BACK = Wanted({GATE: True}), Wanted({GATE: False}), Wanted({GATE: None})
+ALL_ON = [f"{gate}=true" for gate in SET_GATES]
+ORDERED, FREE = Rules(order_free=False, no_upgrade=True), Rules(order_free=True, no_upgrade=True)
+
+
+def conditions(**said: str) -> list[Object]:
+    return [{"type": kind, "status": status} for kind, status in said.items()]
+
+
+def operator(
+    component: str = KCM,
+    gates: list[str] | None = None,
+    revisions: tuple[tuple[int, int], ...] = ((3, 0), (3, 0)),
+    latest: int = 3,
+    **said: str,
+) -> Operator:
+    where = "apiServerArguments" if component == "kube-apiserver" else "extendedArguments"
+    nodes = [
+        {"nodeName": f"m{number}", "currentRevision": current, "targetRevision": target}
+        for number, (current, target) in enumerate(revisions)
+    ]
+    obj = {
+        "spec": {"observedConfig": {where: {"feature-gates": gates or []}}},
+        "status": {"latestAvailableRevision": latest, "nodeStatuses": nodes},
+    }
+    good = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+    told = {"status": {"conditions": conditions(**good | said)}, "metadata": {"name": component}}
+    return Operator.of(component, obj, told)
+
+
+def pool(paused: bool = False, ours: bool = False, **status: Any) -> Pool:
+    good = {
+        "observedGeneration": 2, "machineCount": 3, "updatedMachineCount": 3,
+        "readyMachineCount": 3, "unavailableMachineCount": 0, "degradedMachineCount": 0,
+        "configuration": {"name": "b"},
+        "conditions": conditions(Updated="True", Updating="False", Degraded="False"),
+    }  # fmt: skip
+    marks = {PAUSED_BY: "replant"} if ours else {}
+    return Pool.of(
+        {
+            "metadata": {"name": "worker", "generation": 2, "annotations": marks},
+            "spec": {"paused": paused, "configuration": {"name": "b"}},
+            "status": good | status,
+        }
+    )
+
+
+def cluster(
+    features: Features = Features(),  # noqa: B008 - it is frozen
+    gates: list[str] | None = None,
+    allowed: tuple[str, ...] | None = SETS,
+    pools: tuple[Pool, ...] = (),
+    listed: dict[str, frozenset[str]] | None = None,
+    **operators: Operator,
+) -> Cluster:
+    on = features.feature_set in (CONTROL_PLANE_SET, NODE_SET)
+    given = (ALL_ON if on else []) if gates is None else gates
+    found = {it: operator(it, given) for it in COMPONENTS}
+    found |= {name.replace("_", "-"): it for name, it in operators.items()}
+    return Cluster(
+        features, allowed, found, pools or (pool(),), listed or {}, Version.parse("1.20.15")
+    )
+
+
+# What has converged
+
+
+@pytest.mark.parametrize(
+    ("found", "lag"),
+    [
+        (operator(gates=ALL_ON), ""),
+        (operator(), "its operator does not know the new gates yet, CSIMigrationAWS is not given"),
+        (
+            operator(gates=ALL_ON, revisions=((3, 0), (2, 0))),
+            "m1 is at revision 2, and 3 is the latest",
+        ),
+        (
+            operator(gates=ALL_ON, revisions=((3, 0), (2, 3))),
+            "m1 is at revision 2, and 3 is the latest",
+        ),
+        (
+            operator(gates=ALL_ON, revisions=((3, 4), (3, 0))),
+            "m0 is at revision 3, and 3 is the latest",
+        ),
+        (
+            operator(gates=ALL_ON, Progressing="True"),
+            f"ClusterOperator {KCM} has Progressing=True",
+        ),
+        (operator(gates=ALL_ON, Available="False"), f"ClusterOperator {KCM} has Available=False"),
+        (operator(gates=ALL_ON, Degraded="True"), f"ClusterOperator {KCM} has Degraded=True"),
+        (operator(gates=ALL_ON, revisions=()), "its operator tells of no node"),
+    ],
+)
+def test_a_component_has_converged_only_with_the_new_gates_at_the_last_revision(
+    found: Operator, lag: str
+) -> None:
+    seen = cluster(Features(CONTROL_PLANE_SET), kube_controller_manager=found)
+    assert list(control_plane_lags(seen)) == ([f"{KCM}: {lag}"] if lag else [])
+    ready = [it.ready for it in component_replicas(KCM, seen)]
+    assert all(ready) is (not lag or not found.nodes)
+    # Nobody counts as ready while another part of the control plane is not.
+    others = [it.ready for it in component_replicas("kube-scheduler", seen)]
+    assert all(others) is not bool(lag)
+
+
+def test_a_revision_from_before_the_change_does_not_count() -> None:
+    """The operator has understood, and its next revision is not made yet: all looks at rest."""
+    features = Features(CONTROL_PLANE_SET, revisions={KCM: 3})
+    stale = cluster(features)
+    assert list(control_plane_lags(stale)) == [
+        f"{KCM}: its operator has not made a revision after 3 yet"
+    ]
+    made = operator(gates=ALL_ON, latest=4, revisions=((4, 0), (4, 0)))
+    assert not list(control_plane_lags(cluster(features, kube_controller_manager=made)))
+
+
+@pytest.mark.parametrize(
+    ("found", "lag"),
+    [
+        (pool(), ""),
+        (pool(observedGeneration=1), "its operator has not seen its last change yet"),
+        (pool(updatedMachineCount=1), "1 of 3 machines are updated, 3 ready"),
+        (pool(readyMachineCount=2), "3 of 3 machines are updated, 2 ready"),
+        (pool(configuration={"name": "a"}), "3 of 3 machines are updated, 3 ready"),
+        (pool(unavailableMachineCount=1), "1 of 3 machines are unavailable"),
+        (
+            pool(
+                degradedMachineCount=1,
+                conditions=[{"type": "NodeDegraded", "status": "True", "message": "n2: no disk"}],
+            ),
+            "it is degraded, 1 of 3 machines: n2: no disk",
+        ),
+        (
+            pool(conditions=conditions(Updated="False", Updating="False")),
+            "it has Updated=False",
+        ),
+        (pool(conditions=conditions(Updated="True", Updating="True")), "it has Updating=True"),
+        (
+            pool(paused=True),
+            """it is paused: oc patch mcp/worker --type merge -p '{"spec":{"paused":false}}'""",
+        ),
+        (
+            pool(paused=True, conditions=conditions(Updated="False", Updating="False")),
+            """it is paused: oc patch mcp/worker --type merge -p '{"spec":{"paused":false}}'""",
+        ),
+        (pool(paused=True, ours=True), "it is paused by this run"),
+    ],
+)
+def test_a_pool_has_converged_only_when_nothing_of_it_lags(found: Pool, lag: str) -> None:
+    (replica,) = pool_replicas(cluster(pools=(found,)))
+    assert (replica.name, replica.ready, replica.why) == (
+        "MachineConfigPool worker", not lag, lag,
+    )  # fmt: skip
+
+
+# What is changed next
+
+
+def told(change: object) -> object:
+    match change:
+        case SetFeatures():
+            return change.features.feature_set
+        case Pause():
+            return change.pools, change.paused
+    return change
+
+
+CP, NODES = False, True
+AT = {it: Features(it) for it in ("", CONTROL_PLANE_SET, NODE_SET)}
+LISTED = {"n1": frozenset[str](), "n2": frozenset({AWS})}
+CUSTOM_ON = Features(CUSTOM, (GATE,))
+HELD = (pool(paused=True, ours=True),)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "seen", "rules", "expected"),
+    [
+        (CP, ON, cluster(), ORDERED, CONTROL_PLANE_SET),
+        (CP, ON, cluster(AT[CONTROL_PLANE_SET]), ORDERED, None),
+        (CP, ON, cluster(AT[NODE_SET]), ORDERED, None),
+        (NODES, ON, cluster(AT[CONTROL_PLANE_SET]), ORDERED, NODE_SET),
+        (NODES, ON, cluster(AT[NODE_SET]), ORDERED, None),
+        (NODES, OFF, cluster(AT[NODE_SET]), ORDERED, CONTROL_PLANE_SET),
+        (NODES, BACK, cluster(AT[NODE_SET]), ORDERED, CONTROL_PLANE_SET),
+        (NODES, OFF, cluster(AT[CONTROL_PLANE_SET]), ORDERED, None),
+        (NODES, OFF, cluster(), ORDERED, None),
+        (CP, OFF, cluster(AT[CONTROL_PLANE_SET]), ORDERED, ""),
+        (CP, OFF, cluster(), ORDERED, None),
+        (CP, ON, cluster(), FREE, NODE_SET),
+        (NODES, ON, cluster(), FREE, NODE_SET),
+        (CP, OFF, cluster(AT[NODE_SET], listed=LISTED), FREE, ""),
+        (NODES, OFF, cluster(AT[NODE_SET], listed=LISTED), FREE, ""),
+        (CP, ON, cluster(allowed=PLAIN), ORDERED, (("worker",), True)),
+        (CP, ON, cluster(allowed=None), ORDERED, (("worker",), True)),
+        (CP, ON, cluster(allowed=PLAIN, pools=HELD), ORDERED, CUSTOM),
+        (CP, ON, cluster(CUSTOM_ON, allowed=PLAIN, pools=HELD), ORDERED, None),
+        (
+            NODES, ON, cluster(CUSTOM_ON, [f"{GATE}=true"], PLAIN, HELD), ORDERED,
+            (("worker",), False),
+        ),
+        (NODES, ON, cluster(CUSTOM_ON, [f"{GATE}=true"], PLAIN), ORDERED, None),
+        (NODES, ON, cluster(CUSTOM_ON, [], SETS), ORDERED, None),
+        (CP, ON, cluster(allowed=PLAIN), FREE, CUSTOM),
+        (CP, OFF, cluster(CUSTOM_ON, allowed=PLAIN, listed=LISTED), FREE, CUSTOM),
+        (CP, OFF, cluster(CUSTOM_ON, allowed=PLAIN, pools=HELD), ORDERED, CUSTOM),
+        (CP, BACK, cluster(allowed=PLAIN, pools=HELD), ORDERED, (("worker",), False)),
+        (CP, Wanted({}), cluster(), ORDERED, None),
+    ],
+)  # fmt: skip
+def test_what_is_changed_next(
+    nodes: bool, wanted: Wanted, seen: Cluster, rules: Rules, expected: object
+) -> None:
+    assert told(next_change(nodes, wanted, seen, rules)) == expected
+
+
+BEHIND = operator(gates=ALL_ON, revisions=((3, 0), (2, 0)))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wanted", "seen", "why"),
+    [
+        (NODES, ON, cluster(), f"the control plane first: {CONTROL_PLANE_SET} is not set"),
+        (
+            NODES, ON, cluster(AT[CONTROL_PLANE_SET], kube_controller_manager=BEHIND),
+            f"the control plane has not converged yet: {KCM}: m1 is at revision 2",
+        ),
+        (
+            NODES, ON, cluster(CUSTOM_ON, allowed=PLAIN, pools=HELD),
+            "the control plane has not converged yet: kube-apiserver: its operator does not know",
+        ),
+        (CP, OFF, cluster(AT[NODE_SET]), f"the nodes first: {NODE_SET} is still set"),
+        (
+            CP, OFF, cluster(AT[CONTROL_PLANE_SET], listed=LISTED),
+            f"the nodes first: the CSINode of n2 still lists {AWS}",
+        ),
+    ],
+)  # fmt: skip
+def test_what_must_come_first_is_waited_for(
+    nodes: bool, wanted: Wanted, seen: Cluster, why: str
+) -> None:
+    with pytest.raises(Retryable, match=r"first|converged") as raised:
+        next_change(nodes, wanted, seen, ORDERED)
+    assert str(raised.value).startswith(why)
+
+
+NO_CONSENT = replace(ORDERED, no_upgrade=False)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "seen", "rules", "why"),
+    [
+        (ON, cluster(allowed=PLAIN), NO_CONSENT, "Agree with --accept-no-upgrade"),
+        (
+            ON, cluster(allowed=("", "OKD")), ORDERED,
+            'FeatureGate of this cluster allows; these are: "", OKD.',
+        ),
+        (
+            ON, cluster(Features("TechPreviewNoUpgrade")), ORDERED,
+            "feature set TechPreviewNoUpgrade, which can never be left again",
+        ),
+        (ON, cluster(Features("OKD")), ORDERED, "feature set OKD, which is not ours to replace"),
+        (
+            OFF, cluster(CUSTOM_ON, allowed=PLAIN, listed=LISTED, pools=HELD), ORDERED,
+            "one list of gates, and the node n2 redirects",
+        ),
+        (OFF, cluster(CUSTOM_ON, allowed=PLAIN), ORDERED, "the pool worker is not paused"),
+        (Wanted({"InTreePluginAWSUnregister": True}), cluster(), ORDERED, "cannot be switched"),
+        (Wanted({}, remove_flags={"cloud-provider": "aws"}), cluster(), ORDERED, "not flags"),
+        (Wanted({GATE: True, "CSIMigrationGCE": False}), cluster(), ORDERED, "all on or all off"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_it_is_tried(
+    wanted: Wanted, seen: Cluster, rules: Rules, why: str
+) -> None:
+    with pytest.raises(Refused) as raised:
+        next_change(CP, wanted, seen, rules)
+    assert why in str(raised.value)
+
+
+def test_undo_with_custom_gates_moves_them_and_says_that_the_set_stays() -> None:
+    features = Features(CUSTOM, ("Mine", GATE), ("Other",))
+    change = next_change(CP, BACK, cluster(features, allowed=PLAIN, pools=HELD), ORDERED)
+    assert isinstance(change, SetFeatures)
+    assert (change.features.enabled, change.features.disabled) == (("Mine",), ("Other", GATE))
+    assert "stays CustomNoUpgrade" in change.warning
+
+
+def test_a_change_notes_the_revisions_of_those_who_have_to_act_on_it() -> None:
+    knows = operator("kube-scheduler", ALL_ON)
+    change = next_change(CP, ON, cluster(kube_scheduler=knows), ORDERED)
+    assert isinstance(change, SetFeatures)
+    assert change.features.revisions == {"kube-apiserver": 3, KCM: 3}
+    back = next_change(CP, OFF, cluster(AT[CONTROL_PLANE_SET]), ORDERED)
+    assert isinstance(back, SetFeatures)
+    assert back.features.revisions == dict.fromkeys(COMPONENTS, 3)
+
+
+def test_a_feature_gate_is_read_as_it_is() -> None:
+    marks = {REVISIONS: "kube-scheduler=7,nonsense,kube-apiserver=x"}
+    spec = {"featureSet": CUSTOM, "customNoUpgrade": {"enabled": ["A", GATE]}}
+    found = Features.of({"metadata": {"annotations": marks}, "spec": spec})
+    assert found == Features(CUSTOM, ("A", GATE), (), {"kube-scheduler": 7})
+    assert found.for_nodes == found.for_control_plane == {GATE: True}
+    assert Features(CONTROL_PLANE_SET).for_nodes == dict.fromkeys(SET_GATES, False)
+
+
+def test_a_definition_says_which_sets_there_are() -> None:
+    def definition(feature_set: Object) -> Object:
+        spec = {"properties": {"featureSet": feature_set}}
+        schema = {"openAPIV3Schema": {"properties": {"spec": spec}}}
+        return {"spec": {"versions": [{"name": "v1", "schema": schema}]}}
+
+    assert allowed_sets(definition({"enum": ["", CUSTOM]})) == ("", CUSTOM)
+    assert allowed_sets(definition({"type": "string"})) is None
+
+
+def test_the_shipped_role_may_do_what_the_actuator_does_and_nothing_else() -> None:
+    file = Path(__file__).parents[2] / "deploy" / "rbac" / "openshift.yaml"
+    (role, _binding) = yaml.safe_load_all(file.read_text())
+    granted = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    read = [FEATURE_GATES, DEFINITIONS, CLUSTER_OPERATORS, *OPERATORS.values()]
+    used = {(it.group, it.plural, "get") for it in read}
+    used |= {(it.group, it.plural, "patch") for it in (FEATURE_GATES, POOLS)}
+    assert granted == used | {(POOLS.group, POOLS.plural, "list")}
