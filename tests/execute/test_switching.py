@@ -89,3 +89,17 @@ def test_a_replica_that_is_down_is_waited_for() -> None:
     stage.learn(look, (Replica("kcm-1", off), Replica("kcm-2", off)), 1)
     acts = stage.decide(nodes.world, 2).acts
     assert CONTROLLER not in [it.target for it in acts]
+
+
+def test_a_platform_that_gets_on_is_waited_for_anew() -> None:
+    nodes, stage = Nodes("n1", "n2", "n3"), Switching(last_switch(ENABLE), ENABLE, Patience())
+    look = only(stage.decide(nodes.world, 0))
+    stage.learn(look, (Replica("m0", {}),), 1)
+    stage.learn(only(stage.decide(nodes.world, 2)), None, 3)
+    keys = []
+    for lag in ("m0 is at revision 2", "m1 is at revision 2", "m1 is at revision 2"):
+        stage.learn(look, (Replica("m0", ON, ready=False, why=lag),), 4)
+        (wait,) = stage.decide(nodes.world, 5).waits
+        assert wait.what.endswith(f"m0 is not ready: {lag}")
+        keys.append(wait.key)
+    assert keys[0] != keys[1] == keys[2]

@@ -108,10 +108,12 @@ class Switching:
         if standing.is_to_be_observed(now):
             decision.acts.append(_observe(place))
         decision.wake = OBSERVE_AGAIN
+        # Where a platform tells how far it is, each time that it gets on is another wait.
+        far = "; ".join(it.why for it in standing.observed or () if it.why)
         decision.waits.append(
             Wait(
                 f"every replica of {place.name} to run with its new gates: {what}",
-                f"switched {place.name}",
+                f"switched {place.name} {far}",
                 self._patience.switch,
                 f"{place.name} on its nodes",
             )
