@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from replant.cluster.live import connect
+from replant.cluster.writing import LiveWriter
+from replant.plan.courses import CONTROLLER
 from replant.plan.model import Plan
+from replant.platforms.openshift import CLUSTER, OPERATORS
 from tests.cli.shell import replant
 from tests.execute.living import sandbox_of, small
 from tests.execute.test_openshift import openshift
@@ -50,3 +55,20 @@ def test_such_a_plan_is_for_no_other_actuator(tmp_path: Path) -> None:
         code, _out, err = replant("apply", "-", *given, stdin=plan.encode())
         assert code == 1
         assert "--actuator openshift is for plans made with --nodes platform" in err
+
+
+def test_gates_of_the_control_plane_are_what_its_operator_says(tmp_path: Path) -> None:
+    told = {"extendedArguments": {"feature-gates": ["Other=false", "CSIMigrationAWS=true"]}}
+
+    async def say(kubeconfig: str) -> None:
+        async with connect(kubeconfig) as reader:
+            patch = {"spec": {"observedConfig": told}}
+            await LiveWriter(reader).patch(OPERATORS[CONTROLLER], CLUSTER, patch)
+
+    with sandbox_of(openshift(), tmp_path) as kubeconfig:
+        asyncio.run(say(str(kubeconfig)))
+        given = ("plan", "enable", "--kubeconfig", str(kubeconfig), "-o", "json")
+        _code, out, err = replant(*given)
+        assert json.loads(out)["controlPlane"]["gates"] == {"CSIMigrationAWS": True}, err
+        _code, out, _err = replant(*given, "--control-plane-gates", "CSIMigrationAWS=false")
+        assert json.loads(out)["controlPlane"]["gates"] == {"CSIMigrationAWS": False}

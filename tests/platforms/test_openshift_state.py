@@ -40,6 +40,7 @@ from replant.platforms.openshift_state import (
     control_plane_lags,
     next_change,
     pool_replicas,
+    refuse_change,
 )
 
 AWS, GATE = "kubernetes.io/aws-ebs", "CSIMigrationAWS"
@@ -323,6 +324,13 @@ def test_what_cannot_be_is_refused_before_it_is_tried(
     with pytest.raises(Refused) as raised:
         next_change(CP, wanted, seen, rules)
     assert why in str(raised.value)
+
+
+@pytest.mark.parametrize("wanted", ["", CONTROL_PLANE_SET])
+def test_nobody_leaves_custom_no_upgrade(wanted: str) -> None:
+    with pytest.raises(Refused, match="CustomNoUpgrade, which can never be left again"):
+        refuse_change(cluster(CUSTOM_ON), wanted)
+    refuse_change(cluster(CUSTOM_ON), CUSTOM)
 
 
 def test_undo_with_custom_gates_moves_them_and_says_that_the_set_stays() -> None:

@@ -133,7 +133,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     )
     try:
         with collector_off():
-            scanning = Scanning(report, detect=not platform, **given)
+            scanning = Scanning(report, detect=platform in (None, "openshift"), **given)
             inventory = scanning.inventory()
             platform = platform or scanning.platform or PLATFORMS[0]
             wanted = Wanted(
@@ -141,7 +141,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
                 plugins=plugins,
                 platform=platform,
                 attach_controller=AttachController(adc) if adc else None,
-                controller_gates=gates or None,
+                controller_gates=gates or scanning.controller_gates,
                 choices=Choices(NodeMethod(method) if method else method_of(platform), most),
             )
             plan = make_plan(wanted, inventory)

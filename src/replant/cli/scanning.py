@@ -60,6 +60,8 @@ class Scanning:
         self._max_size = max_size
         self._collected = Inventory()
         self._detect = detect
+        self.controller_gates: dict[str, bool] | None = None
+        """What the platform says that kube-controller-manager is given, where its pods do not."""
         self.platform = ""
         """What the cluster is by its APIs, once it was read and if that was asked for."""
 
@@ -120,6 +122,10 @@ class Scanning:
             if self._detect:
                 with suppress(Forbidden):
                     self.platform = "openshift" if await reader.serves(OPENSHIFT_APIS) else ""
+            if self.platform:
+                from replant.platforms.openshift import controller_gates
+
+                self.controller_gates = await controller_gates(reader)
             inventory = self._finish(builder, server, collector.unknown)
             if self._namespace:
                 inventory.control_plane = await collector.control_plane()

@@ -11,10 +11,11 @@ from collections.abc import Callable
 import msgspec
 
 from replant.cluster.ports import CSI_NODES, Reader, Resource, Writer
-from replant.errors import Final, Missing, Refused, printable
+from replant.errors import Final, Forbidden, Missing, Refused, printable
 from replant.execute.actuators import KUBELETS, Place, Replica, Wanted
 from replant.gates.versions import Version
 from replant.objects import Object
+from replant.plan.courses import CONTROLLER
 from replant.platforms.openshift_state import (
     COMPONENTS,
     CUSTOM,
@@ -32,6 +33,7 @@ from replant.platforms.openshift_state import (
     allowed_sets,
     component_replicas,
     next_change,
+    observed_gates,
     pool_replicas,
     refuse_stuck,
 )
@@ -152,6 +154,15 @@ class OpenShift:
                 found = []
             found += _decoded(page.body, resource).get("items") or ()
         return found
+
+
+async def controller_gates(reader: Reader) -> dict[str, bool] | None:
+    """What kube-controller-manager is given, which its pods do not show; None if nobody says."""
+    try:
+        body = await reader.get(OPERATORS[CONTROLLER], CLUSTER)
+    except (Forbidden, Missing):
+        return None
+    return observed_gates(CONTROLLER, _decoded(body, OPERATORS[CONTROLLER]))
 
 
 def _patch(wanted: Features, now: Object) -> Object:

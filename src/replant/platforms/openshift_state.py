@@ -6,7 +6,7 @@ afterwards is trusted only once it is about that (docs/decisions/0016-openshift-
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,16 +101,13 @@ class Operator:
     @classmethod
     def of(cls, component: str, obj: Object, cluster_operator: Object) -> Operator:
         """As its two objects have it."""
-        observed = (obj.get("spec") or {}).get("observedConfig") or {}
-        where = "apiServerArguments" if component == "kube-apiserver" else "extendedArguments"
-        given = (observed.get(where) or {}).get("feature-gates") or ()
         status = obj.get("status") or {}
         nodes = tuple(
             (it["nodeName"], it.get("currentRevision", 0), it.get("targetRevision", 0))
             for it in status.get("nodeStatuses") or ()
         )
         latest = status.get("latestAvailableRevision", 0)
-        return cls(_gates(given), latest, nodes, _trouble(cluster_operator))
+        return cls(observed_gates(component, obj), latest, nodes, _trouble(cluster_operator))
 
     def lag(self, name: str, current: int, target: int, passed: int | None) -> str:
         """Why a node does not count as being at the last revision; nothing if it is."""
@@ -121,7 +118,11 @@ class Operator:
         return ""
 
 
-def _gates(given: Sequence[str]) -> dict[str, bool]:
+def observed_gates(component: str, operator: Object) -> dict[str, bool]:
+    """The gates that an operator has understood its component to be given."""
+    observed = (operator.get("spec") or {}).get("observedConfig") or {}
+    where = "apiServerArguments" if component == "kube-apiserver" else "extendedArguments"
+    given = (observed.get(where) or {}).get("feature-gates") or ()
     pairs = (it.split("=", 1) for it in given if "=" in it)
     return {name.strip(): value.strip().lower() == "true" for name, value in pairs}
 
