@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from replant.execute.acts import Act, Decision, Evict, LookAtLeader, RestartLeader, Switch, Wait
 from replant.execute.world import precedes
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import Plan, RestoreVolumes, RollNodes, SwapVolumes
+from replant.plan.model import Plan, RestoreVolumes, RewriteTemplates, RollNodes, SwapVolumes
 
 LEASE = f"kube-system/{CONTROLLER}"
 OURS = "replant-apply"
@@ -53,7 +53,7 @@ def needs_restart(plan: Plan) -> bool:
     return any(
         it.restart_controllers_seconds if isinstance(it, RollNodes) else it.restart_controllers
         for it in plan.steps
-        if isinstance(it, RollNodes | SwapVolumes | RestoreVolumes)
+        if isinstance(it, RollNodes | SwapVolumes | RestoreVolumes | RewriteTemplates)
     )
 
 
@@ -155,6 +155,11 @@ class Leading:
 
     def _forgotten(self) -> None:
         self._asked, self._since, self._from, self._seen = False, None, "", None
+
+
+def new_leader(step: str, patience: float) -> Leading:
+    """What has another lead before anything else is done, whoever leads now."""
+    return Leading(step, 1.0, patience, Memory(), back=True)
 
 
 def _is_move(act: Act) -> bool:

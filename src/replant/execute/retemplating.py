@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from replant.execute.acts import Act, Decision, Progress, Wait
+from replant.execute.acts import (
+    Act,
+    Decision,
+    LookAtLeader,
+    Progress,
+    RestartLeader,
+    Wait,
+)
+from replant.execute.leading import Leading, new_leader
 from replant.execute.scaling import LookAtWorkload
 from replant.execute.world import World
 from replant.objects import POD_SPEC_PATHS, Object
@@ -48,6 +56,7 @@ class Retemplating:
         self._looked = 0.0
         self._notes: list[str] = []
         self._free_since: float | None = None
+        self._leading = self._new_leader()
 
     def decide(self, world: World, now: float) -> Decision:
         """Rewrite the first template that is not as it is to be, and wait for its pods."""
@@ -58,8 +67,13 @@ class Retemplating:
                 return decision
             self._done += 1
             self._seen, self._gone, self._free_since = None, False, None
+            self._leading = self._new_leader()
         notes, self._notes = self._notes, []
         return Decision(done=True, notes=notes, progress=self._progress)
+
+    def _new_leader(self) -> Leading | None:
+        step = self._step
+        return new_leader(step.id, self._timeout) if step.restart_controllers else None
 
     @property
     def _progress(self) -> Progress:
@@ -80,9 +94,8 @@ class Retemplating:
             )
         wanted = rewritten(volumes, change)
         if wanted != volumes:
-            if held := self._not_free(change, world, now):
-                what = f"the disks of {look.target} to be detached from {held}"
-                return Decision(waits=[Wait(what, look.target, self._timeout)], wake=AGAIN)
+            if held_up := self._held_up(change, look.target, world, now):
+                return held_up
             act = RewriteTemplate(
                 why=self._step.title, workload=change, found=self._seen, volumes=tuple(wanted)
             )
@@ -95,6 +108,20 @@ class Retemplating:
         decision.waits.append(Wait(what, look.target, self._timeout))
         decision.wake = AGAIN
         return decision
+
+    def _held_up(
+        self, change: TemplateChange, called: str, world: World, now: float
+    ) -> Decision | None:
+        """What is waited for until disks are free, and another leads than while they became so."""
+        decision = Decision(wake=AGAIN)
+        if held := self._not_free(change, world, now):
+            what = f"the disks of {called} to be detached from {held}"
+            decision.waits.append(Wait(what, called, self._timeout))
+            return decision
+        if change.free_of and self._leading and self._leading.holds_up(now, decision):
+            return decision
+        self._notes += decision.notes
+        return None
 
     def _not_free(self, change: TemplateChange, world: World, now: float) -> str:
         """What still has a disk that must be free, or may have: nothing once all is settled."""
@@ -114,7 +141,10 @@ class Retemplating:
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """Take what was seen; after a write it must be seen anew."""
-        if not isinstance(act, LookAtWorkload):
+        if isinstance(act, LookAtLeader | RestartLeader):
+            if self._leading:
+                self._leading.learn(outcome, now)
+        elif not isinstance(act, LookAtWorkload):
             self._seen = None
         elif not isinstance(outcome, Exception):
             self._seen = dict(outcome) if isinstance(outcome, Mapping) else None

@@ -20,7 +20,7 @@ from replant.execute.acts import (
     Wait,
 )
 from replant.execute.journal.model import Entry, Mark
-from replant.execute.leading import Leading, Memory
+from replant.execute.leading import Leading, new_leader
 from replant.execute.world import World
 from replant.objects import Object
 from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
@@ -139,11 +139,7 @@ class Swapping:
         self._seen: dict[str, Seen] = {}
         self._free_since: dict[str, float] = {}
         """Since when a volume that must be free is seen to be so."""
-        self._leading = (
-            Leading(step.id, 1.0, timeout, Memory(), back=True)
-            if step.restart_controllers
-            else None
-        )
+        self._leading = new_leader(step.id, timeout) if step.restart_controllers else None
         self._notes: list[str] = []
         self._attached: Attachments | None = None
         self._failed = ""

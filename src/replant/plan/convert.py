@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from replant.errors import Refused
 from replant.gates.plugins import LIVES
-from replant.inventory.findings import ObjectRef
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.selectors import Selector
@@ -32,13 +31,12 @@ from replant.plan.model import (
     Goal,
     Plan,
     SavedVolume,
-    ScaleWorkloads,
-    Scaling,
     Step,
     SwapVolumes,
     VolumeSwap,
     Weight,
 )
+from replant.plan.pausing import together, without_pods
 from replant.plan.situation import Situation, situation
 from replant.plan.undo import swapped_back
 from replant.plan.verdicts import Accepted, How, Judge, Verdict
@@ -266,27 +264,13 @@ def _steps(verdicts: Sequence[Verdict], now: Situation) -> Iterator[Step]:
             volumes=tuple(_swap(it) for it in hot),
         )
     cold = [it for it in verdicts if it.how is How.COLD]
-    for number, group in enumerate(_together(cold), 1):
-        yield from _one_by_one(number, group, now)
+    for number, group in enumerate(together(cold, lambda it: it.workloads), 1):
+        yield from _unused(number, group, now)
 
 
-def _one_by_one(number: int, group: list[Verdict], now: Situation) -> Iterator[Step]:
+def _unused(number: int, group: list[Verdict], now: Situation) -> Iterator[Step]:
     """The steps for volumes that must not be in use: down, replaced, up again."""
-    tops = tuple(dict.fromkeys(top for it in group for top in it.workloads))
-    scalings = tuple(_scaling(it, now.inventory) for it in tops)
-    scalings = tuple(it for it in scalings if it.replicas)
-    names = ", ".join(map(str, tops))
-    if scalings:
-        yield ScaleWorkloads(
-            id=f"scale-down-{number}",
-            title=f"Scale {names} down",
-            why=f"{group[0].volume.name}: {group[0].why}",
-            done_when="It has no pods.",
-            undo="It is scaled up again.",
-            workloads=scalings,
-            down=True,
-        )
-    yield SwapVolumes(
+    work = SwapVolumes(
         id=f"convert-unused-{number}",
         title=f"Replace {_count(len(group))} by native CSI ones, while nothing uses them",
         why="The in-tree name by which they are attached is not the name of the native ones.",
@@ -296,32 +280,15 @@ def _one_by_one(number: int, group: list[Verdict], now: Situation) -> Iterator[S
         settle_seconds=SETTLE_SECONDS,
         restart_controllers=any(it.volume.plugin in OVERTAKEN for it in group),
     )
-    if scalings:
-        yield ScaleWorkloads(
-            id=f"scale-up-{number}",
-            title=f"Scale {names} up again",
-            why="Its volumes are native.",
-            done_when="It is to have as many pods as before.",
-            undo="It is scaled down.",
-            workloads=scalings,
-            down=False,
-        )
-
-
-def _together(cold: Sequence[Verdict]) -> list[list[Verdict]]:
-    """Volumes whose workloads have to do with each other, in groups."""
-    groups: list[tuple[set[ObjectRef], list[Verdict]]] = []
-    for verdict in cold:
-        tops, members = set(verdict.workloads), [verdict]
-        apart = []
-        for group in groups:
-            if group[0] & tops:
-                tops |= group[0]
-                members = group[1] + members
-            else:
-                apart.append(group)
-        groups = [*apart, (tops, members)]
-    return [members for _tops, members in groups]
+    owners = tuple(dict.fromkeys(top for it in group for top in it.workloads))
+    yield from without_pods(
+        owners,
+        now.inventory,
+        work,
+        name=str(number),
+        why=f"{group[0].volume.name}: {group[0].why}",
+        then="Its volumes are native.",
+    )
 
 
 def _swap(verdict: Verdict) -> VolumeSwap:
@@ -332,12 +299,6 @@ def _swap(verdict: Verdict) -> VolumeSwap:
         handle=verdict.handle,
         claim="/".join(volume.claim) if volume.claim else "",
         free_of=verdict.names if verdict.how is How.COLD else (),
-    )
-
-
-def _scaling(top: ObjectRef, inventory: Inventory) -> Scaling:
-    return Scaling(
-        kind=top.kind, namespace=top.namespace, name=top.name, replicas=inventory.replicas[top]
     )
 
 

@@ -17,14 +17,14 @@ from replant.plan.model import (
     Check,
     CreateObjects,
     RewriteTemplates,
-    ScaleWorkloads,
-    Scaling,
     Step,
     TemplateChange,
     TemplateVolume,
     Weight,
 )
+from replant.plan.pausing import together, without_pods
 from replant.plan.verdicts import Judge, owner_of
+from replant.proof.course import OVERTAKEN
 from replant.routing import VolumeView
 from replant.routing.names import csi_name, in_tree_name
 from replant.translate import driver_of, plugin_of, pv_to_csi
@@ -316,38 +316,16 @@ def inline_steps(verdicts: Iterable[InlineVerdict], inventory: Inventory) -> Ite
     rolled = [it for it in able if it.how is InlineHow.ROLL]
     if rolled:
         yield _rewrite("rewrite-templates", rolled)
-    for number, group in enumerate(_together(it for it in able if it.how is InlineHow.DOWN), 1):
-        yield from _down_and_up(number, group, inventory)
-
-
-def _down_and_up(number: int, group: list[InlineVerdict], inventory: Inventory) -> Iterator[Step]:
-    owners = [it.change.owner for it in group]
-    names = ", ".join(map(str, owners))
-    scalings = tuple(
-        Scaling(kind=it.kind, namespace=it.namespace, name=it.name, replicas=replicas)
-        for it in owners
-        if (replicas := inventory.replicas[it])
-    )
-    if scalings:
-        yield ScaleWorkloads(
-            id=f"scale-down-inline-{number}",
-            title=f"Scale {names} down",
+    down = (it for it in able if it.how is InlineHow.DOWN)
+    # A disk that workloads share is free only once all of them are down.
+    for number, group in enumerate(together(down, lambda it: it.change.names), 1):
+        yield from without_pods(
+            [it.change.owner for it in group],
+            inventory,
+            _rewrite(f"rewrite-templates-{number}", group),
+            name=f"inline-{number}",
             why=f"Its template can be changed only without pods, for {group[0].why}.",
-            done_when="It has no pods.",
-            undo="It is scaled up again.",
-            workloads=scalings,
-            down=True,
-        )
-    yield _rewrite(f"rewrite-templates-{number}", group)
-    if scalings:
-        yield ScaleWorkloads(
-            id=f"scale-up-inline-{number}",
-            title=f"Scale {names} up again",
-            why="Its template names claims.",
-            done_when="It is to have as many pods as before.",
-            undo="It is scaled down.",
-            workloads=scalings,
-            down=False,
+            then="Its template names claims.",
         )
 
 
@@ -370,22 +348,12 @@ def _rewrite(step_id: str, verdicts: list[InlineVerdict]) -> RewriteTemplates:
             for it in verdicts
         ),
         settle_seconds=SETTLE_SECONDS if any(it.free for it in verdicts) else 0,
+        restart_controllers=any(it.free and _is_overtaken(it) for it in verdicts),
     )
 
 
-def _together(verdicts: Iterable[InlineVerdict]) -> list[list[InlineVerdict]]:
-    """Workloads that share a disk, in groups: it is free only once all of them are down."""
-    groups: list[tuple[set[str], list[InlineVerdict]]] = []
-    for verdict in verdicts:
-        names, members, apart = set(verdict.change.names), [verdict], []
-        for group in groups:
-            if group[0] & names:
-                names |= group[0]
-                members = group[1] + members
-            else:
-                apart.append(group)
-        groups = [*apart, (names, members)]
-    return [members for _names, members in groups]
+def _is_overtaken(verdict: InlineVerdict) -> bool:
+    return any(it.plugin in OVERTAKEN for it in verdict.change.disks)
 
 
 def _disk(volume: Object, pv: Object) -> InlineDisk:

@@ -271,6 +271,8 @@ class RewriteTemplates(_Step, frozen=True, kw_only=True, tag="RewriteTemplates")
     settle_seconds: Annotated[int, Meta(ge=0)] = 0
     """How long disks that must be free have to be so: the cloud ends a detach after the node's
     status says so, and would end it under a pod that has it there by its other name."""
+    restart_controllers: bool = False
+    """As in SwapVolumes."""
 
 
 class ScaleWorkloads(_Step, frozen=True, kw_only=True, tag="ScaleWorkloads"):
