@@ -72,6 +72,9 @@ class Api:
             raise Conflict(f"{key} is there")
         return self._write(key, {**obj, "metadata": {**obj["metadata"], "uid": f"uid-{key}"}})
 
+    async def rehearse(self, resource: Resource, obj: Object) -> None:
+        raise NotServed(f"{resource.kind} {obj}")
+
     async def patch(
         self, resource: Resource, name: str, patch: Mapping[str, Any], *, namespace: str = ""
     ) -> Object:

@@ -10,7 +10,14 @@ from replant.errors import Refused
 from replant.inventory.model import Inventory
 from replant.inventory.selectors import Selector
 from replant.plan.convert import Asked, changed_verdicts, make_conversion, make_restoration
-from replant.plan.model import Plan, SavedVolume, ScaleWorkloads, SwapVolumes, Weight
+from replant.plan.model import (
+    Plan,
+    RestoreVolumes,
+    SavedVolume,
+    ScaleWorkloads,
+    SwapVolumes,
+    Weight,
+)
 from replant.plan.situation import situation
 from replant.plan.undo import undo_plan
 from replant.plan.verdicts import Accepted, How, Judge, Verdict
@@ -29,6 +36,7 @@ from tests.inventory.clusters import (
     pod,
     pv,
     pvc,
+    storage_class,
 )
 from tests.plan.clusters import SOURCES
 
@@ -62,8 +70,13 @@ def workload(kind: str = "StatefulSet", replicas: int = 2) -> Object:
     return obj(kind, "web", "shop", spec={"replicas": replicas, "template": {"spec": {}}})
 
 
-def cluster(*objects: Object, server: str = "1.24.17", held: Object | None = None) -> Inventory:
-    """Two nodes with the driver, of which one redirects; the controllers do."""
+def cluster(
+    *objects: Object,
+    server: str = "1.24.17",
+    held: Object | None = None,
+    everywhere: bool = False,
+) -> Inventory:
+    """Two nodes with the driver, of which one redirects, or both; the controllers do."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     names = [it["metadata"]["name"] for it in objects if it["kind"] == "Node"]
     nodes = [
@@ -71,7 +84,10 @@ def cluster(*objects: Object, server: str = "1.24.17", held: Object | None = Non
         for name in (ON, OFF)
         if name not in names
     ]
-    csi_nodes = [csi_node(ON, EBS, migrated=AWS), csi_node(OFF, EBS)]
+    csi_nodes = [
+        csi_node(ON, EBS, migrated=AWS),
+        csi_node(OFF, EBS, migrated=AWS if everywhere else ""),
+    ]
     flags = {"--feature-gates=CSIMigrationAWS=true"}
     manager = pod("kube-controller-manager-a", "kube-system", nodeName="a", containers=[
         {"name": "c", "command": ["kube-controller-manager", *flags]}],
@@ -91,13 +107,15 @@ def attached(name: str, on: str) -> Object:
 
 
 HOT: dict[str, Inventory] = {
-    "nothing uses it": cluster(bound(), claim()),
-    "no claim has it": cluster({**pv("db"), "status": {"phase": "Available"}}),
+    "nothing uses it": cluster(bound(), claim(), everywhere=True),
+    "no claim has it": cluster({**pv("db"), "status": {"phase": "Available"}}, everywhere=True),
     "its claim is gone and it is kept": cluster(
-        bound(phase="Released", persistentVolumeReclaimPolicy="Retain")
+        bound(phase="Released", persistentVolumeReclaimPolicy="Retain"), everywhere=True
     ),
     "another claim has the name of its own": cluster(
-        bound(phase="Released", persistentVolumeReclaimPolicy="Retain"), claim(uid="2")
+        bound(phase="Released", persistentVolumeReclaimPolicy="Retain"),
+        claim(uid="2"),
+        everywhere=True,
     ),
     "a pod runs where it is redirected": cluster(
         bound(), claim(), user(), attachment(), held=attached(CSI, ON)
@@ -143,6 +161,17 @@ def test_replaced_only_unused(story: str) -> None:
     assert [str(it) for it in allowed.workloads] == ["StatefulSet shop/web"]
 
 
+def test_what_nothing_uses_must_be_seen_to_be_free_where_a_pod_could_attach_it_otherwise() -> None:
+    """A pod may start on it a moment later, or have ended a moment before."""
+    inventory = cluster(bound(), claim())
+    verdict = judged(inventory)
+    assert (verdict.how, verdict.names, verdict.workloads) == (How.COLD, (IN_TREE, CSI), ())
+    (step,) = planned(inventory).steps
+    assert isinstance(step, SwapVolumes)
+    assert step.volumes[0].free_of == (IN_TREE, CSI)
+    assert (step.settle_seconds, step.restart_controllers) == (10, True)
+
+
 NEVER: dict[str, tuple[Inventory, str]] = {
     "being deleted": (cluster(bound(metadata={"deletionTimestamp": "now"}), claim()), "deleted"),
     "its disk is being deleted": (
@@ -158,7 +187,10 @@ NEVER: dict[str, tuple[Inventory, str]] = {
         "expanded",
     ),
     "Argo CD writes it": (
-        cluster(bound(metadata={"annotations": {"argocd.argoproj.io/tracking-id": "x"}}), claim()),
+        cluster(
+            bound(metadata={"annotations": {"argocd.argoproj.io/tracking-id": "x"}}), claim(),
+            everywhere=True,
+        ),
         "Argo CD writes it",
     ),
     "Flux writes it": (
@@ -224,9 +256,40 @@ def test_what_is_lost_is_named_and_must_be_accepted(plugin: str) -> None:
     found = cluster(pv("db", **{field: {**source, **extra.get(short, {})}}), driver("x"))
     now = situation(found, (plugin,))
     volume = found.by_name["db"]
-    verdict = Judge(now, Accepted()).judge(volume)
-    loses = short in ("rbd", "cinder", "vsphere-volume")
+    verdict = Judge(now, Accepted(unsuited=short == "gce-pd")).judge(volume)
+    loses = short in ("rbd", "cinder")
     assert ("does not say all" in verdict.why) == loses, verdict.why
+
+
+def test_what_a_driver_does_not_cope_with_is_refused_unless_somebody_knows_better() -> None:
+    for name in ("kubernetes.io/vsphere-volume", "kubernetes.io/gce-pd"):
+        found = cluster(pv("db", **SOURCES[name]))
+        judge = Judge(situation(found, (name,)), Accepted(losses=True))
+        assert judge.judge(found.by_name["db"]).fix.startswith("Say --accept-unsuited")
+    zone = {"topology.kubernetes.io/zone": "a"}
+    found = cluster(pv("db", metadata={"labels": zone}, **SOURCES["kubernetes.io/gce-pd"]))
+    judge = Judge(situation(found, ("kubernetes.io/gce-pd",)), Accepted())
+    assert "--accept-unsuited" not in judge.judge(found.by_name["db"]).fix
+
+
+RBD = "kubernetes.io/rbd"
+
+
+def rbd_cluster(**parameters: str) -> Inventory:
+    """A volume of a class with these parameters; without any, its class is gone."""
+    spec = {"storageClassName": "ceph", "persistentVolumeReclaimPolicy": "Delete"}
+    made = pv("db", **{**SOURCES[RBD], **spec})
+    classes = [storage_class("ceph", RBD, parameters=parameters)] if parameters else []
+    return cluster(made, driver("rbd.csi.ceph.com"), *classes)
+
+
+def test_a_volume_says_with_which_secret_it_is_deleted_or_it_is_refused() -> None:
+    given = {"monitors": "m", "adminSecretName": "admin", "adminSecretNamespace": "ceph"}
+    for inventory, secret in ((rbd_cluster(**given), ("admin", "ceph")), (rbd_cluster(), ())):
+        judge = Judge(situation(inventory, (RBD,)), Accepted(losses=True))
+        verdict = judge.judge(inventory.by_name["db"])
+        assert tuple(verdict.annotations.values()) == secret
+        assert ("needs a secret" in verdict.why) == (not secret)
 
 
 def planned(inventory: Inventory, *names: str, **more: Any) -> Plan:
@@ -291,6 +354,7 @@ def test_what_journals_have_is_put_back_and_nothing_else() -> None:
     saved = {"db": SavedVolume(volume=before)}
     inventory = cluster(native, claim(), user())
     (step,) = make_restoration(Asked(), saved, inventory).steps
+    assert isinstance(step, RestoreVolumes)
     assert step.id == "restore-volumes"
     with pytest.raises(Refused, match="No journal has PersistentVolume other"):
         make_restoration(Asked(names=("other",)), saved, inventory)

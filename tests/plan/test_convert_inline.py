@@ -122,8 +122,10 @@ def test_how_a_workload_comes_to_its_claim(kind: str, spec: Object, wanted: list
 def test_what_reads_only_may_surge() -> None:
     gce = {"name": "data", "gcePersistentDisk": {"pdName": "disk", "readOnly": True}}
     plugin = "kubernetes.io/gce-pd"
-    inventory = inventory_of(plugin, workload(volume=gce), volume=False)
-    plan = make_conversion(Asked(inline=AskedInline(convert=True)), inventory)
+    inventory = inventory_of(plugin, workload(volume=gce), volume=False, server="1.24.17")
+    asked = Asked(inline=AskedInline(convert=True), accepted=Accepted(unsuited=True))
+    assert kinds(make_conversion(Asked(inline=asked.inline), inventory)) == [], "no zone is known"
+    plan = make_conversion(asked, inventory)
     assert kinds(plan) == ROLLED
 
 
@@ -188,8 +190,10 @@ def test_a_share_may_have_a_volume_for_each_namespace_and_a_disk_may_not(
 ) -> None:
     here = workload(volume={"name": "data", **source})
     there = {**here, "metadata": {"name": "web", "namespace": "other"}}
-    inventory = inventory_of(f"kubernetes.io/{plugin}", here, there, volume=False)
-    plan = make_conversion(Asked(inline=AskedInline(convert=True)), inventory)
+    name = f"kubernetes.io/{plugin}"
+    inventory = inventory_of(name, here, there, volume=False, server="1.24.17")
+    asked = Asked(inline=AskedInline(convert=True), accepted=Accepted(unsuited=True))
+    plan = make_conversion(asked, inventory)
     (rewrite,) = (it for it in plan.steps if isinstance(it, RewriteTemplates))
     assert len(rewrite.workloads) == changed
 

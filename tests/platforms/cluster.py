@@ -140,6 +140,9 @@ class FakeCluster:
             raise Conflict(name)
         return self.objects.pop((resource.plural, namespace, name))
 
+    async def rehearse(self, resource: Resource, obj: Object) -> None:
+        raise AssertionError(f"nobody asks for {resource.kind} {obj}")
+
     async def patch(
         self, resource: Resource, name: str, patch: Mapping[str, object], *, namespace: str = ""
     ) -> Object:

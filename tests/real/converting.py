@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 
+from replant.plan.verdicts import DELETION_SECRET
 from replant.swap import twin
 from replant.translate import driver_of, plugins
 from tests.real.ground import programs
@@ -28,6 +29,7 @@ from tests.real.ground.volumes import claim_object
 
 REPLANT = Path(sys.executable).with_name("replant")
 URI = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks"
+ACCEPT = ("--accept-losses", "--accept-unsuited")
 SOURCES: dict[str, Any] = {
     "aws-ebs": lambda n: {"awsElasticBlockStore": {"volumeID": f"aws://us-east-1a/vol-{n:017x}"}},
     "gce-pd": lambda n: {"gcePersistentDisk": {"pdName": f"disk-{n}", "fsType": "ext4"}},
@@ -50,6 +52,7 @@ SOURCES: dict[str, Any] = {
     },
 }
 ZONES = ("gce-pd",)
+DELETED_WITH = {"rbd": dict.fromkeys(DELETION_SECRET, "ceph")}
 
 
 def in_tree(number: int, policy: str = "Delete") -> Object:
@@ -63,7 +66,10 @@ def in_tree(number: int, policy: str = "Delete") -> Object:
         "metadata": {
             "name": name,
             "labels": {"test": "convert", **labels},
-            "annotations": {"pv.kubernetes.io/provisioned-by": f"kubernetes.io/{plugin}"},
+            "annotations": {
+                "pv.kubernetes.io/provisioned-by": f"kubernetes.io/{plugin}",
+                **DELETED_WITH.get(plugin, {}),
+            },
         },
         "spec": {
             "capacity": {"storage": "1Gi"},
@@ -159,7 +165,7 @@ class Ground:
 
     def convert(self, *arguments: str, code: int = 0) -> str:
         return self.run(
-            "convert", "-l", "test=convert", "--accept-losses", "--dry-run=false", "--yes",
+            "convert", "-l", "test=convert", *ACCEPT, "--dry-run=false", "--yes",
             *arguments, code=code,
         )  # fmt: skip
 

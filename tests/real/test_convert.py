@@ -17,7 +17,7 @@ import yaml
 from replant.translate import driver_of, plugin_of
 from tests.real import converting
 from tests.real.attaching import GATE
-from tests.real.converting import Ground, all_bound, watched_claims
+from tests.real.converting import ACCEPT, Ground, all_bound, watched_claims
 from tests.real.ground import programs
 from tests.real.ground.api import Object
 from tests.real.ground.cloud import Cloud
@@ -54,9 +54,7 @@ def essence(volume: Object) -> Any:
 
 def test_many_volumes_become_native_and_go_back_killed_in_the_middle(many: Ground) -> None:
     before, uids = many.volumes(), many.uids()
-    killed = many.replant(
-        "convert", "-l", "test=convert", "--accept-losses", "--dry-run=false", "--yes"
-    )
+    killed = many.replant("convert", "-l", "test=convert", *ACCEPT, "--dry-run=false", "--yes")
     wait_for(lambda: many.native() >= MANY // 5, "some volumes to be native", 240)
     killed.kill()
     killed.communicate()
@@ -93,7 +91,7 @@ def test_many_volumes_become_native_and_go_back_killed_in_the_middle(many: Groun
 
 def test_one_volume_there_and_back_stays_bound_or_soon_is(many: Ground) -> None:
     name = "disk-0000"
-    asked = ("convert", name, "--accept-losses", "--dry-run=false", "--yes")
+    asked = ("convert", name, *ACCEPT, "--dry-run=false", "--yes")
     with watched_claims(many.api) as unbound:
         many.run(*asked)
     assert "csi" in many.volumes()[name]["spec"]

@@ -74,11 +74,44 @@ def test_a_native_twin_is_the_same_volume_for_the_same_claim() -> None:
 @pytest.mark.parametrize("plugin", plugins())
 def test_every_plugin_has_a_twin_that_its_driver_deletes(plugin: str) -> None:
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], **SOURCES[plugin]}
-    made = twin.native({"metadata": {"name": "it", "uid": "1"}, "spec": spec})
+    by = {"annotations": {twin.PROVISIONED_BY: plugin}}
+    made = twin.native({"metadata": {"name": "it", "uid": "1", **by}, "spec": spec})
     assert twin.is_native(made)
     assert made["metadata"]["annotations"][twin.PROVISIONED_BY] == driver_of(plugin)
     assert twin.source(made)["driver"] == driver_of(plugin)
     assert plugin_of(made) is None
+
+
+def test_what_nobody_provisioned_nobody_deletes_afterwards() -> None:
+    spec = {"capacity": {"storage": "1Gi"}, **SOURCES["kubernetes.io/aws-ebs"]}
+    made = twin.native({"metadata": {"name": "it"}, "spec": spec}, {"said": "besides"})
+    assert made["metadata"]["annotations"] == {"said": "besides"}
+
+
+def test_a_secret_without_a_namespace_is_that_of_the_claim() -> None:
+    """In memory that passes; an API server refuses to store it."""
+    rbd = {"image": "i", "monitors": ["m"], "pool": "p", "secretRef": {"name": "ceph"}}
+    ref = {"name": "data", "namespace": "shop", "uid": "1"}
+    spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "claimRef": ref}
+    made = twin.native({"metadata": {"name": "it"}, "spec": {**spec, "rbd": rbd}})
+    assert made["spec"]["csi"]["nodeStageSecretRef"] == {"name": "ceph", "namespace": "shop"}
+
+
+def test_what_its_owner_has_changed_since_comes_back_with_a_volume() -> None:
+    now = twin.native(STORED)
+    now["spec"] |= {
+        "capacity": {"storage": "20Gi"},
+        "persistentVolumeReclaimPolicy": "Retain",
+        "claimRef": {"name": "data", "namespace": "shop", "uid": "another"},
+    }
+    now["metadata"]["labels"] = {"app": "db", "new": "label"}
+    made = twin.restored(STORED, now)
+    assert made["spec"]["awsElasticBlockStore"] == STORED["spec"]["awsElasticBlockStore"]
+    assert made["spec"]["capacity"] == {"storage": "20Gi"}
+    assert made["spec"]["claimRef"]["uid"] == "another"
+    assert twin.policy(made) == "Retain"
+    assert made["metadata"]["labels"] == {"app": "db", "new": "label"}
+    assert twin.restored(STORED, None) == twin.pristine(STORED)
 
 
 def test_what_has_no_twin_is_refused_by_name() -> None:

@@ -48,6 +48,14 @@ def _suffix(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     return value
 
 
+def _size(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
+    from replant.inventory.quantities import amount
+
+    if amount(value) <= 0:
+        raise click.BadParameter(f"{value!r} is no size such as 10Gi")
+    return value
+
+
 @click.command(epilog=EXAMPLES)
 @click.argument("names", metavar="[PV…]", nargs=-1)
 @click.option(
@@ -95,6 +103,11 @@ def _suffix(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
     help="Go on where Argo CD, Flux or Helm writes the volume from a repository.",
 )
 @click.option(
+    "--accept-unsuited",
+    is_flag=True,
+    help="Go on where a driver is known not to cope with the twin; docs/convert.md says which.",
+)
+@click.option(
     "--storage-classes",
     is_flag=True,
     help="Make the plugins' StorageClasses again too, under their names, with the driver.",
@@ -113,6 +126,7 @@ def _suffix(ctx: click.Context, param: click.Parameter, value: str) -> str:  # n
 )
 @click.option(
     "--inline-capacity",
+    callback=_size,
     default="1Gi",
     show_default=True,
     metavar="SIZE",
@@ -166,6 +180,11 @@ def command(ctx: click.Context, /, **given: Any) -> None:
         raise click.UsageError("files cannot be changed: leave -f out, or --dry-run=false")
     if given["paths"] and given["undo"]:
         raise click.UsageError("what is undone is in the cluster's journal: leave -f out")
+    if given["undo"] and given["journal"] != "cluster":
+        raise click.UsageError(
+            "a file holds one run, which is taken back as a whole: replant apply --undo --journal "
+            f"{given['journal']}"
+        )
     if given["output"] == "patch" and (given["undo"] or not given["dry_run"]):
         raise click.UsageError("-o patch changes nothing: leave --undo and --dry-run=false out")
     if given["undo"] and (given["storage_classes"] or given["class_suffix"] or given["inline"]):
@@ -195,6 +214,7 @@ def asked(given: dict[str, Any]) -> Asked:
 
     accepted = Accepted(
         losses=given["accept_losses"],
+        unsuited=given["accept_unsuited"],
         owners=given["accept_owners"],
         scale_down=given["scale_down"],
     )

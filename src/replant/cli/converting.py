@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _OF_APPLY = {
     "path": None, "resume": False, "undo": False, "run_id": "", "actuator": None, "hook": "",
     "agent_image": "", "delete_naked_pods": False, "delete_emptydir_data": False,
-    "drain_timeout": 3600,
+    "drain_timeout": 3600, "accept_no_upgrade": False,
 }  # fmt: skip
 """What ``replant apply`` asks for and a conversion does not need."""
 

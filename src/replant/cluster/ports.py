@@ -152,6 +152,10 @@ class Writer(Protocol):
         """Make an object; Conflict if there is one of this name."""
         ...
 
+    async def rehearse(self, resource: Resource, obj: Object) -> None:
+        """See whether an object could be made, but for one that has its name; Final if not."""
+        ...
+
     async def patch(
         self, resource: Resource, name: str, patch: Mapping[str, object], *, namespace: str = ""
     ) -> Object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -49,6 +50,13 @@ class LiveWriter:
         """Make an object; see Writer."""
         path = collection(resource, namespace)
         return await self._write(Request("POST", path, _MANAGED, msgspec.json.encode(obj)))
+
+    async def rehearse(self, resource: Resource, obj: Object) -> None:
+        """See whether an object could be made; see Writer."""
+        path, query = collection(resource, ""), {**_MANAGED, "dryRun": "All"}
+        # That there is one of its name is said last, by whoever has nothing else against it.
+        with suppress(Conflict):
+            await self._write(Request("POST", path, query, msgspec.json.encode(obj)))
 
     async def patch(
         self, resource: Resource, name: str, patch: Mapping[str, object], *, namespace: str = ""

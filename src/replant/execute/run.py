@@ -331,15 +331,20 @@ class Applying:
             case SwapVolumes():
                 return self._swapping(step, Backups.of(run.entries))
             case RestoreVolumes():
-                return self._swapping(step, Backups.of(run.entries, step.saved))
+                settled = bool(step.saved) or run.was_done
+                return self._swapping(step, Backups.of(run.entries, step.saved), settled=settled)
             case RewriteTemplates():
                 return Retemplating(step, timeout=how.patience.pods)
             case ScaleWorkloads():
                 return Scaling(step, timeout=how.patience.pods)
 
-    def _swapping(self, step: SwapVolumes | RestoreVolumes, backups: Backups) -> Stage:
-        at_once = self._how.at_once or AT_ONCE
-        return Swapping(step, backups, at_once=at_once, timeout=self._how.patience.detach)
+    def _swapping(
+        self, step: SwapVolumes | RestoreVolumes, backups: Backups, *, settled: bool = False
+    ) -> Stage:
+        return Swapping(
+            step, backups, at_once=self._how.at_once or AT_ONCE,
+            timeout=self._how.patience.detach, settled=settled,
+        )  # fmt: skip
 
     async def _verified(self, plan: Plan, run: Run) -> Sequence[Checked]:
         """Look until all is well; Halted says what is not, and will not be by itself."""

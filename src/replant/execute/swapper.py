@@ -57,6 +57,10 @@ class Swapper:
             way = _Way(self, act, narrows)
             return await way.go()
 
+    async def rehearse(self, swap: moves.Swap) -> None:
+        """See that the API server would take what is to come, while all is as it was."""
+        await self._writer.rehearse(PERSISTENT_VOLUMES, swap.after)
+
     async def nudge(self, swap: moves.Swap, move: moves.Nudge) -> Object:
         """Change the claim of a volume; the claim as it is then."""
         namespace, name = swap.claim
@@ -125,7 +129,7 @@ class _Way:
         self._claim = act.claim
         self._narrows = narrows
         self._is_narrow = False
-        self._told = False
+        self._told = self._rehearsed = False
         self._looks = iter(_LOOKS)
 
     async def go(self) -> moves.Move:
@@ -158,9 +162,18 @@ class _Way:
                 self._claim = await self._swapper.nudge(swap, move)
                 self._told = True
             case moves.Patch() | moves.Delete() | moves.Create():
+                await self._rehearse()
                 await self._enter_or_leave_narrows(move)
                 self._volume = await self._swapper.change(swap.name, move)
         return True
+
+    async def _rehearse(self) -> None:
+        volume, before = self._volume, self._swap.before
+        if volume is None or self._rehearsed:
+            return
+        if volume["metadata"]["uid"] == before["metadata"]["uid"]:
+            await self._swapper.rehearse(self._swap)
+        self._rehearsed = True
 
     async def _enter_or_leave_narrows(self, move: moves.Move) -> None:
         if isinstance(move, moves.Delete | moves.Create):

@@ -125,7 +125,10 @@ class Swapping:
         *,
         at_once: int,
         timeout: float,
+        settled: bool = False,
     ) -> None:
+        """``settled`` is whether the conversion had come to its end that is taken back."""
+        self._settled = settled
         self._step = step
         self._back = isinstance(step, RestoreVolumes)
         self._backups = backups
@@ -198,7 +201,9 @@ class Swapping:
 
     def _not_free(self, volume: VolumeSwap, world: World, now: float) -> str:
         """What a volume that must be free has to wait for, if anything."""
-        if held := _held(volume, world):
+        # A pod that waits for a volume which is away waits for us.
+        seen = self._seen.get(volume.name)
+        if held := _held(volume, world, away=seen is not None and seen.volume is None):
             self._free_since.pop(volume.name, None)
             return f"PersistentVolume {volume.name} to be let go by {held}"
         since = self._free_since.setdefault(volume.name, now)
@@ -235,7 +240,11 @@ class Swapping:
             if found is None:
                 self._notes.append(f"PersistentVolume {volume.name} is gone: it needs nothing")
             return None
-        after = twin.pristine(wanted.volume) if wanted else twin.native(earlier.volume)
+        after = (
+            twin.pristine(wanted.volume)
+            if wanted
+            else twin.native(earlier.volume, volume.annotations)
+        )
         if twin.source(after) != {"driver": volume.driver, "handle": volume.handle}:
             self._failed = (
                 f"PersistentVolume {volume.name} is another disk than the plan was made for. "
@@ -257,8 +266,12 @@ class Swapping:
         if found and twin.is_native(found):
             backup = twin.backup_of(found, earlier.volume if earlier else None)
             earlier = SavedVolume(volume=backup, claim=_bare(claim))
-        says = twin.annotations_again(wanted.claim) if wanted.claim else {}
-        after = twin.pristine(wanted.volume)
+        # Only where the conversion had ended is what the native one says its owner's will.
+        after = twin.restored(wanted.volume, earlier.volume if earlier and self._settled else None)
+        claimed_by = (after["spec"].get("claimRef") or {}).get("uid")
+        says: dict[str, str | None] = {}
+        if wanted.claim and wanted.claim["metadata"].get("uid") == claimed_by:
+            says = twin.annotations_again(wanted.claim)
         return self._act(volume, earlier or wanted, after, says, found, claim)
 
     def _act(
@@ -316,9 +329,9 @@ def _bare(obj: Object | None) -> Object | None:
     return {**obj, "metadata": metadata}
 
 
-def _held(volume: VolumeSwap, world: World) -> str:
+def _held(volume: VolumeSwap, world: World, *, away: bool) -> str:
     """Who still has a volume that must be free: a pod, or a node."""
-    for pod in world.pods():
+    for pod in () if away else world.pods():
         if volume.claim in pod.claims and pod.status.phase not in _OVER:
             return f"pod {pod.name}"
     for node in world.nodes():

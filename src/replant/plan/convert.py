@@ -264,7 +264,9 @@ def _steps(verdicts: Sequence[Verdict], now: Situation) -> Iterator[Step]:
             volumes=tuple(_swap(it) for it in hot),
         )
     cold = [it for it in verdicts if it.how is How.COLD]
-    for number, group in enumerate(together(cold, lambda it: it.workloads), 1):
+    idle = [it for it in cold if not it.workloads]
+    used = together((it for it in cold if it.workloads), lambda it: it.workloads)
+    for number, group in enumerate([idle, *used] if idle else used, 1):
         yield from _unused(number, group, now)
 
 
@@ -278,7 +280,7 @@ def _unused(number: int, group: list[Verdict], now: Situation) -> Iterator[Step]
         undo="The volumes of the journal are put back, in the same way.",
         volumes=tuple(_swap(it) for it in group),
         settle_seconds=SETTLE_SECONDS,
-        restart_controllers=any(it.volume.plugin in OVERTAKEN for it in group),
+        restart_controllers=any(it.plugin in OVERTAKEN for it in group),
     )
     owners = tuple(dict.fromkeys(top for it in group for top in it.workloads))
     yield from without_pods(
@@ -299,6 +301,7 @@ def _swap(verdict: Verdict) -> VolumeSwap:
         handle=verdict.handle,
         claim="/".join(volume.claim) if volume.claim else "",
         free_of=verdict.names if verdict.how is How.COLD else (),
+        annotations=verdict.annotations,
     )
 
 

@@ -23,7 +23,7 @@ from replant.plan.model import (
     Weight,
 )
 from replant.plan.pausing import together, without_pods
-from replant.plan.verdicts import Judge, owner_of
+from replant.plan.verdicts import Judge, owner_of, unsuited
 from replant.proof.course import OVERTAKEN
 from replant.routing import VolumeView
 from replant.routing.names import csi_name, in_tree_name
@@ -223,6 +223,8 @@ class InlineJudge:
                 yield "Its partition keeps pods from being replaced.", "Set the partition to 0"
         for disk in change.disks:
             driver = driver_of(disk.plugin)
+            if (why := unsuited(disk.plugin, disk.csi)) and not self.judge.accepted.unsuited:
+                yield why, "Say --accept-unsuited if you know that your driver copes with it"
             if driver not in self.inventory.drivers:
                 yield f"The driver {driver} is not installed.", ""
             other = self._by_disk.get(disk.csi) or made.get(disk.csi, disk.volume)
@@ -390,9 +392,10 @@ def _volumes(obj: Object, kind: str) -> list[Object]:
 
 def _share(said: int | str | None, replicas: int, rounded: Callable[[float], int]) -> int:
     text = _FEW_PODS_MISSING if said is None else str(said)
-    if text.endswith("%"):
-        return rounded(replicas * int(text.removesuffix("%")) / 100)
-    return int(text)
+    number = text.removesuffix("%")
+    if not number.isdecimal():
+        return 0  # no API server takes it, but it may stand in a file: then nothing may be missing
+    return rounded(replicas * int(number) / 100) if text.endswith("%") else int(number)
 
 
 def _about(owner: ObjectRef, weight: Weight, what: str, *, fix: str = "") -> Check:

@@ -144,6 +144,8 @@ class VolumeSwap(_Part, frozen=True, kw_only=True):
     free_of: tuple[str, ...] = ()
     """Names by which no node may have it attached when it is replaced; where there is none, it
     may be in use all the while."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the native one says beyond what the in-tree one said."""
 
 
 class SavedVolume(_Part, frozen=True, kw_only=True):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
+
+from msgspec import to_builtins
 
 from replant.errors import TranslationError
 from replant.inventory.findings import ObjectRef
@@ -18,7 +20,8 @@ from replant.objects import Object
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name
 from replant.swap import twin
-from replant.translate import plugin_of, pv_to_in_tree
+from replant.translate import plugin_of, pv_to_in_tree, storage_class_to_csi
+from replant.translate.gce_pd import UNSPECIFIED
 from replant.translate.losses import Start, losses
 
 OWNERS = {
@@ -42,6 +45,14 @@ _HARMLESS = (
 """Fields that come back in other words and say the same."""
 
 
+DELETION_SECRET = (
+    "volume.kubernetes.io/provisioner-deletion-secret-name",
+    "volume.kubernetes.io/provisioner-deletion-secret-namespace",
+)
+"""By these annotations a volume names the secret with which its driver deletes it."""
+_DELETED_WITH_A_SECRET = ("kubernetes.io/rbd", "kubernetes.io/portworx-volume")
+
+
 class How(StrEnum):
     """How a volume can be replaced."""
 
@@ -56,6 +67,8 @@ class How(StrEnum):
 class Accepted:
     """What a person has said is all right."""
 
+    unsuited: bool = False
+    """Volumes whose native form their driver is known not to cope with."""
     losses: bool = False
     owners: bool = False
     scale_down: bool = False
@@ -77,6 +90,9 @@ class Verdict:
     """Those that must be without pods while a cold one is replaced."""
     notes: tuple[str, ...] = field(default=())
     """What changes in words, or is lost and was accepted."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """What the twin has to say beyond the volume."""
+    plugin: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,8 +109,19 @@ class Judge:
             after = twin.native(pv)
         except TranslationError as error:
             return Verdict(volume, How.REFUSED, str(error))
-        lost = tuple(losses_of(volume.plugin or "", pv, after))
-        return self._judged(volume, pv, after, lost)
+        plugin, handle = volume.plugin or "", after["spec"]["csi"]["volumeHandle"]
+        if (why := unsuited(plugin, handle)) and not self.accepted.unsuited:
+            fix = "Say --accept-unsuited if you know that your driver copes with it"
+            return Verdict(volume, How.REFUSED, why, fix, handle)
+        secret = self._deletion_secret(volume, pv)
+        if secret is None:
+            why = (
+                f"Its disk is to be deleted with its claim, and {volume.driver} needs a secret for "
+                "that which only its StorageClass names: that is not there."
+            )
+            return Verdict(volume, How.REFUSED, why, "Make the class again", handle)
+        verdict = self._judged(volume, pv, after, tuple(losses_of(plugin, pv, after)))
+        return replace(verdict, annotations=secret)
 
     def judge_back(self, volume: Volume, before: Object) -> Verdict:
         """The verdict on putting back what a native volume came from."""
@@ -113,7 +140,35 @@ class Judge:
         if not reason:
             used = "its pods go on" if self.inventory.users(volume) else "no pod uses it"
             return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=lost)
-        return self._unused(volume, reason, handle, names, lost)
+        return replace(self._unused(volume, reason, handle, names, lost), plugin=plugin)
+
+    def _deletion_secret(self, volume: Volume, pv: Object) -> dict[str, str] | None:
+        """What names the secret with which a disk is deleted; None if nobody could know it.
+
+        Of a volume that is redirected the provisioner reads the class as if it were translated, of
+        a native one as it is: so the volume says it from here on.
+        """
+        plugin = volume.plugin or ""
+        if plugin not in _DELETED_WITH_A_SECRET or not volume.deletes:
+            return {}
+        if any(it in volume.annotations for it in DELETION_SECRET):
+            return {}
+        storage_class = self.inventory.class_by_name.get(pv["spec"].get("storageClassName") or "")
+        if storage_class is None:
+            return None if plugin == "kubernetes.io/rbd" else {}
+        if storage_class.provisioner != plugin:
+            return {}
+        try:
+            translated = storage_class_to_csi(plugin, to_builtins(storage_class))
+        except TranslationError:
+            return None
+        parameters = translated.get("parameters") or {}
+        said = {
+            name: parameters[f"csi.storage.k8s.io/provisioner-secret-{part}"]
+            for name, part in zip(DELETION_SECRET, ("name", "namespace"), strict=True)
+            if parameters.get(f"csi.storage.k8s.io/provisioner-secret-{part}")
+        }
+        return said if len(said) == len(DELETION_SECRET) else {}
 
     @property
     def inventory(self) -> Inventory:
@@ -182,8 +237,11 @@ class Judge:
         return self.only_unused(self._places(volume, names), plugin, names[0])
 
     def only_unused(self, places: Iterable[str], plugin: str, in_tree: str) -> str:
-        """Why a disk that is in these places can go to its driver only while nothing uses it."""
-        for node in sorted(places):
+        """Why a disk that is in these places can go to its driver only while nothing uses it.
+
+        One that is nowhere may be anywhere a moment later, and may be on its way from somewhere.
+        """
+        for node in sorted(places) or sorted(self.inventory.nodes):
             if in_tree in self._held.get(node, frozenset()):
                 return f"it is attached to {node} by the in-tree plugin"
             if not self._migrates(node, plugin):
@@ -271,6 +329,21 @@ def owner_of(labels: Iterable[str], annotations: Iterable[str]) -> str:
     """Who writes an object with these from a repository; nothing where nobody does."""
     said = {*labels, *annotations}
     return next((owner for key, owner in OWNERS.items() if key in said), "")
+
+
+def unsuited(plugin: str, handle: str) -> str:
+    """Why a driver does not cope with a volume that is native only in form, if it does not."""
+    if plugin == "kubernetes.io/vsphere-volume":
+        return (
+            "A native volume of this driver is known by its CNS volume ID, and this one's path "
+            "would stand there: the driver's syncer would take it for one that is gone."
+        )
+    if plugin == "kubernetes.io/gce-pd" and f"/zones/{UNSPECIFIED}/" in handle:
+        return (
+            "Nothing says its zone, and the driver would take any disk of its name: label the "
+            "volume with topology.kubernetes.io/zone first."
+        )
+    return ""
 
 
 def _is_expanding(claim: PersistentVolumeClaim) -> bool:

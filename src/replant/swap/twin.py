@@ -11,6 +11,7 @@ from typing import Any
 
 from replant.objects import Object
 from replant.translate import driver_of, plugin_of, pv_to_csi
+from replant.translate.workloads import storable
 
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
@@ -36,16 +37,21 @@ RETAIN = "Retain"
 _KEPT = ("name", "labels", "annotations", "finalizers", "ownerReferences")
 
 
-def native(pv: Object) -> Object:
-    """The native volume that takes the place of an in-tree one; TranslationError if none can."""
-    plugin = plugin_of(pv)
-    made = pristine(pv_to_csi(pv))
-    if plugin is None:  # pragma: no cover - the translator has refused it by now
-        return made
-    annotations = {**made["metadata"].get("annotations", {}), PROVISIONED_BY: driver_of(plugin)}
+def native(pv: Object, more: Mapping[str, str] | None = None) -> Object:
+    """The native volume that takes the place of an in-tree one; TranslationError if none can.
+
+    ``more`` are annotations that it has besides.
+    """
+    made = pristine(storable(pv_to_csi(pv)))
+    annotations = {**made["metadata"].get("annotations", {}), **(more or {})}
+    if PROVISIONED_BY in annotations:
+        # What nobody has made on demand, nobody deletes with its claim: that stays so.
+        annotations[PROVISIONED_BY] = driver_of(plugin_of(pv) or "")
     for gone in (MIGRATED_TO, LAST_APPLIED):
         annotations.pop(gone, None)
-    made["metadata"]["annotations"] = annotations
+    made["metadata"].pop("annotations", None)
+    if annotations:
+        made["metadata"]["annotations"] = annotations
     finalizers = [it for it in made["metadata"].get("finalizers", ()) if it != IN_TREE_FINALIZER]
     return _with(made, finalizers=finalizers)
 
@@ -79,6 +85,29 @@ def backup_of(pv: Object, earlier: Object | None = None) -> Object:
     finalizers = dict.fromkeys([it for it in had if it in kept] + has)
     spec = {**made["spec"], "persistentVolumeReclaimPolicy": policy(earlier)}
     return {**_with(made, finalizers=list(finalizers)), "spec": spec}
+
+
+def restored(saved: Object, native_now: Object | None) -> Object:
+    """The volume that comes back: the one that was saved, with what its owner has changed since.
+
+    Somebody may have bound the native one to another claim, expanded it or labelled it. A disk that
+    either of the two keeps is kept.
+    """
+    made = pristine(saved)
+    if native_now is None:
+        return made
+    now = pristine(native_now)
+    spec = dict(made["spec"])
+    for field in ("capacity", "mountOptions", "claimRef", "storageClassName"):
+        spec.pop(field, None)
+        if field in now["spec"]:
+            spec[field] = now["spec"][field]
+    if RETAIN in (policy(saved), policy(native_now)):
+        spec["persistentVolumeReclaimPolicy"] = RETAIN
+    metadata = {key: it for key, it in made["metadata"].items() if key != "labels"}
+    if labels := now["metadata"].get("labels"):
+        metadata["labels"] = labels
+    return {**made, "metadata": metadata, "spec": spec}
 
 
 def held(pv: Object) -> Object:

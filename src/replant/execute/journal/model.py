@@ -115,6 +115,12 @@ class Run:
                 switched = {place: by for place, by in switched.items() if by != it.step}
         return frozenset(place for place, by in switched.items() if by != step)
 
+    @property
+    def was_done(self) -> bool:
+        """Whether it had come to its end before it went back."""
+        marks = [it.mark for it in self.entries]
+        return Mark.UNDO in marks and Mark.END in marks[: marks.index(Mark.UNDO)]
+
     def has_done(self, step: str) -> bool:
         """Whether a step has come to its end, in the direction that the run has."""
         return any(it.mark is Mark.STEP_DONE and it.step == step for it in self.entries)
