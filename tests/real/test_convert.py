@@ -120,7 +120,6 @@ def test_a_volume_takes_six_writes_and_the_roles_that_we_ship(many: Ground) -> N
         for rule in obj.get("rules", [])
         for resource in rule["resources"]
         for verb in rule["verbs"]
-        if "sets" not in resource and "deployments" not in resource and "repl" not in resource
     }
     assert allowed <= used
 
