@@ -104,7 +104,9 @@ def node(old: ControlPlane, ground: Path) -> Iterator[Node]:
     with Machine(old, folder, name, {GATE: False}, address=name, supervised=True) as machine:
         node = Node(old, machine)
         # As whoever keeps a journal in it has made it: nothing says that pods may be privileged.
-        old.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+        if not old.api.find("Namespace", NAMESPACE):
+            namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+            old.api.create(namespace)
         node.manifest.write_text(scheduler_manifest(old))
         wait_for(lambda: is_so(node.observe(SCHEDULER), Wanted({})), "the scheduler", 60)
         yield node
