@@ -26,6 +26,7 @@ MANAGED = {
         "kubectl.kubernetes.io/last-applied-configuration": "{}",
         "pv.kubernetes.io/bound-by-controller": "yes",
         "argocd.argoproj.io/tracking-id": "x",
+        "pv.kubernetes.io/provisioned-by": AWS,
         "note": "kept",
     },
 }
