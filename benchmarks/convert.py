@@ -1,7 +1,7 @@
 """Volumes replaced on real controllers, and what other tools do for the same end, in one run.
 
 It needs the proving ground (`make real-binaries`). Counted is the step itself, by the journal: not
-reading the cluster before it, nor verifying it afterwards.
+reading the cluster before it, nor verifying it afterwards, nor volumes that are held back and wait.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import msgspec
@@ -46,12 +47,10 @@ def main() -> None:
     with run.folder(say) as folder, Cloud(folder) as cloud:
         for version in (programs.OLD, programs.newest()):
             with converting.ground(version, folder / version, cloud, VOLUMES) as ground:
-                before = control_plane_seconds(ground)
-                for what, seconds, unbound, writes in ways(ground):
-                    spent, before = before, control_plane_seconds(ground)
-                    each = (before - spent) / VOLUMES
+                for what, volumes, seconds, unbound, writes, spent in ways(ground):
+                    each = spent / volumes
                     say(
-                        f"{version} {what}: {VOLUMES / seconds:.0f} volumes/s (wanted {RATE}), "
+                        f"{version} {what}: {volumes / seconds:.0f} volumes/s (wanted {RATE}), "
                         f"{writes / VOLUMES:.2f} writes each (wanted at most {WRITES}); claims not "
                         f"Bound for {unbound.worst(0.5) * 1000:.0f} ms in the middle and "
                         f"{unbound.worst(0.99) * 1000:.0f} ms at the 99th percentile "
@@ -61,19 +60,33 @@ def main() -> None:
                     )
 
 
-def ways(ground: Ground) -> Iterator[tuple[str, float, converting.Unbound, int]]:
-    """There and back, and the way of others, each with its seconds, claims and writes."""
-    for what, options in (("convert", ()), ("convert --undo", ("--undo",))):
+def ways(ground: Ground) -> Iterator[tuple[str, int, float, converting.Unbound, int, float]]:
+    """There and back, and the way of others, each with what came of it.
+
+    That is volumes and seconds, claims, writes, and the control plane's seconds of the processor.
+    """
+    for what, step, options in (
+        ("convert", "convert-volumes", ()),
+        ("convert --undo", "restore-volumes", ("--undo",)),
+    ):
         before = writes(ground)
-        with watched_claims(ground.api) as unbound:
+        with watched_claims(ground.api) as unbound, sampled(ground) as spent:
             ground.convert("--parallel", str(AT_ONCE), *options)
-        yield what, step_seconds(ground), unbound, writes(ground) - before
-    with counted(ground.api) as count, watched_claims(ground.api) as unbound:
-        began = time.monotonic()
+        volumes, began, ended = step_of(ground, step)
+        written = writes(ground) - before
+        yield what, volumes, ended - began, unbound, written, at(spent, ended) - at(spent, began)
+    with (
+        counted(ground.api) as count,
+        watched_claims(ground.api) as unbound,
+        sampled(ground) as spent,
+    ):
+        began = time.time()
         with ThreadPoolExecutor(AT_ONCE) as pool:
             list(pool.map(lambda it: deleted_and_made(ground.api, it), ground.volumes().values()))
-        seconds = time.monotonic() - began
-    yield "claims and volumes deleted and made again", seconds, unbound, count[0]
+        ended = time.time()
+    work = at(spent, ended) - at(spent, began)
+    peer = "claims and volumes deleted and made again"
+    yield peer, VOLUMES, ended - began, unbound, count[0], work
 
 
 def deleted_and_made(api: Api, volume: Object) -> None:
@@ -129,6 +142,32 @@ def writes(ground: Ground) -> int:
     )
 
 
+@contextmanager
+def sampled(ground: Ground) -> Iterator[list[tuple[float, float]]]:
+    """What the control plane has had of the processor, five times a second, by the clock."""
+    samples: list[tuple[float, float]] = []
+    over = Event()
+
+    def sample() -> None:
+        while True:
+            samples.append((time.time(), control_plane_seconds(ground)))
+            if over.wait(0.2):
+                return
+
+    thread = Thread(target=sample)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
+
+
+def at(samples: list[tuple[float, float]], when: float) -> float:
+    """The sample nearest to a time."""
+    return min(samples, key=lambda it: abs(it[0] - when))[1]
+
+
 def control_plane_seconds(ground: Ground) -> float:
     """The processor's time that etcd, API server and controller manager have had so far."""
     ticks = os.sysconf("SC_CLK_TCK")
@@ -140,27 +179,23 @@ def control_plane_seconds(ground: Ground) -> float:
     return seconds
 
 
-def step_seconds(ground: Ground) -> float:
-    """How long the last run's step took, by its journal."""
-    logs = [
-        it
-        for it in ground.api.list("ConfigMap", "replant-system")
-        if it["metadata"].get("labels", {}).get(PART) == "log"
-    ]
+def step_of(ground: Ground, step: str) -> tuple[int, float, float]:
+    """How many volumes a step has replaced, and when it began and ended, by its journal."""
     entries = [
         entry
-        for log in logs
+        for log in ground.api.list("ConfigMap", "replant-system")
+        if log["metadata"].get("labels", {}).get(PART) == "log"
         for batch in log["data"].values()
         for entry in msgspec.json.decode(batch)
-        if entry["mark"] in ("step", "step-done")
+        if entry.get("step") == step
     ]
-    began, ended = (datetime.fromisoformat(it["at"]) for it in sorted(entries, key=_at)[-2:])
-    return (ended - began).total_seconds()
-
-
-def _at(entry: Any) -> str:
-    at: str = entry["at"]
-    return at
+    began, ended = (
+        datetime.fromisoformat(entry["at"]).timestamp()
+        for mark in ("step", "step-done")
+        for entry in entries
+        if entry["mark"] == mark
+    )
+    return len({it["target"] for it in entries if it["mark"] == "act"}), began, ended
 
 
 if __name__ == "__main__":
