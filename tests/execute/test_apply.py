@@ -126,6 +126,9 @@ def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
         with pytest.raises(Halted):
             await applying.begin(await it.plan(Goal.ENABLE, EBS), {})
         (run,) = await journals.runs()
+        # Nobody finds this run in the cluster's own journal; the Lease tells of it.
+        with pytest.raises(Refused, match=f"its journal in a file: {run.id} .*/journal on "):
+            await it.applying().begin(await it.plan(Goal.ENABLE, EBS), {})
         written = (tmp_path / "journal").read_bytes()
         for other, who in ((b"", "an older"), (b',"format":99', "a newer")):
             (tmp_path / "journal").write_bytes(written.replace(b',"format":1', other, 1))
@@ -135,6 +138,8 @@ def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
         (tmp_path / "journal").write_bytes(written)
         assert (await it.applying(journals).resume(run.id)).state is State.DONE
         assert await migrated(it) == [True] * 4
+        result = await it.applying().begin(await it.plan(Goal.DISABLE, EBS), {})
+        assert result.state is State.DONE
 
     live(story, tmp_path)
 

@@ -33,7 +33,7 @@ Examples:
 @click.option("--resume", is_flag=True, help="Go on with the run that is unfinished.")
 @click.option("--undo", is_flag=True, help="Take it back, from wherever it is.")
 @click.option("--run", "run_id", default="", metavar="RUN", help="Which run, if there are several.")
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@options.yes
 @click.option("--actuator", type=click.Choice(ACTUATORS), help="How gates are switched.")
 @click.option("--hook", default="", metavar="COMMAND", help="The command of --actuator hooks.")
 @click.option(
@@ -68,20 +68,9 @@ Examples:
     metavar="SECONDS",
     help="How long a pod may take to leave its node.",
 )
-@click.option(
-    "--timeout",
-    type=click.IntRange(min=1),
-    default=900,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a detach, a switch or a pod's start may take.",
-)
+@options.timeout("a detach, a switch or a pod's start")
 @click.option("-o", "--output", type=click.Choice(("text", "json")), default="text")
-@click.option(
-    "--report",
-    metavar="FILE.html",
-    help="Write how it went as one HTML page, also if it is stopped.",
-)
+@options.run_report
 @options.kubeconfig
 @options.context
 @options.max_size

@@ -22,8 +22,9 @@ from replant.errors import Blocked, Forbidden, Halted, InputError, Refused, Repl
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State, Summary
+from replant.execute.refusals import chosen, refuse_second
 from replant.execute.rolling import Patience
-from replant.execute.run import Applying, How, Result, chosen, refuse_second
+from replant.execute.run import Applying, How, Result
 from replant.execute.timing import RealTiming, Timing
 from replant.plan.model import Goal, NodeMethod, Plan, RollNodes, SwitchControlPlane
 from replant.routing import AttachController
@@ -158,7 +159,7 @@ async def _find_run(given: dict[str, Any]) -> tuple[Summary, Run]:
         if given["journal"] != CLUSTER and not Path(given["journal"]).expanduser().exists():
             raise InputError("there is no such journal", source=given["journal"])
         journals = journals_of(given["journal"], reader, RealTiming(), report.note)
-        summary = await chosen(journals, given["run_id"])
+        summary = chosen(await journals.runs(), given["run_id"])
         return summary, await journals.read(summary.id)
 
 
@@ -287,7 +288,7 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
 async def _refuse_beside(reader: LiveReader, timing: Timing, display: Display) -> None:
     """Refused while the cluster's own journal has an unfinished run, as far as we may see it."""
     with suppress(Forbidden):
-        await refuse_second(journals_of(CLUSTER, reader, timing, display.note))
+        refuse_second(await journals_of(CLUSTER, reader, timing, display.note).runs())
 
 
 def _how(given: dict[str, Any]) -> How:

@@ -141,15 +141,8 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noq
     metavar="VOLUMES",
     help="So many volumes at a time.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
-@click.option(
-    "--timeout",
-    type=click.IntRange(min=1),
-    default=900,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long a detach, or a claim's way back to Bound, may take.",
-)
+@options.yes
+@options.timeout("a detach, or a claim's way back to Bound,")
 @click.option(
     "-f",
     "--filename",
@@ -160,7 +153,7 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noq
 )
 @options.journal
 @click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0])
-@click.option("--report", metavar="FILE.html", help="Write how it went as one HTML page.")
+@options.run_report
 @options.recursive
 @options.kubeconfig
 @options.context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -51,6 +51,21 @@ def selector(ctx: click.Context, param: click.Parameter, value: str | None) -> A
         return Selector.parse(value)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+yes = click.option("--yes", is_flag=True, help="Do not ask.")
+run_report = click.option(
+    "--report", metavar="FILE.html",
+    help="Write how it went as one HTML page, also if it is stopped.",
+)  # fmt: skip
+
+
+def timeout(of: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """How long one thing may take before a run stops."""
+    return click.option(
+        "--timeout", type=click.IntRange(min=1), default=900, show_default=True, metavar="SECONDS",
+        help=f"How long {of} may take.",
+    )  # fmt: skip
 
 
 server_version = click.option(

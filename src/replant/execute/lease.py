@@ -26,6 +26,8 @@ DURATION, RENEWAL = 15.0, 5.0
 TRIES = 5
 """So often a conflict is believed to be nobody else's doing, where none else is seen."""
 STATUS, WAITS = "replant.dev/status", "replant.dev/waiting-for"
+UNFINISHED = "replant.dev/unfinished-elsewhere"
+"""Names a run that nobody finds in the cluster's own journal, and where its journal is."""
 
 
 class _Meta(Struct, rename="camel"):
@@ -65,6 +67,7 @@ class Lease:
         self.holder = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
         self._version = ""
         self._renewed = 0.0
+        self._elsewhere = ""
 
     @property
     def due(self) -> float:
@@ -77,11 +80,29 @@ class Lease:
         held = await self._look()
         if held is not None and held.holder and held.holder != self.holder:
             await self._see_dead(held)
+        if held is not None:
+            self._elsewhere = (held.metadata.annotations or {}).get(UNFINISHED, "")
         await self._write({})
 
     async def renew(self, status: Mapping[str, str]) -> None:
         """Keep it, and say what is being done; Refused if another has taken it."""
         await self._write(status)
+
+    async def mark(self, elsewhere: str) -> None:
+        """Tell of a run whose journal is not in the cluster; empty when it has come to its end."""
+        if elsewhere != self._elsewhere:
+            self._elsewhere = elsewhere
+            await self._write({})
+
+    def refuse_beside(self, run_id: str = "") -> None:
+        """Refused while another run is unfinished whose journal is not in the cluster."""
+        if self._elsewhere and self._elsewhere.split(" ")[0] != run_id:
+            raise Refused(
+                f"An unfinished run has its journal in a file: {self._elsewhere}. Go on with it "
+                "there (--resume --journal FILE), or take it back (--undo), before anything else "
+                "is done. If the file is lost and the cluster is as you want it, remove the "
+                f"annotation {UNFINISHED} from the Lease {NAMESPACE}/{NAME}."
+            )
 
     async def release(self) -> None:
         """Give it back, if it is still ours."""
@@ -91,6 +112,9 @@ class Lease:
         held = await insist(lambda: look(self._reader), self._timing, self._notice)
         self._version = held.metadata.resource_version if held else ""
         return held
+
+    def _annotations(self, status: Mapping[str, str]) -> dict[str, str | None]:
+        return {**status, UNFINISHED: self._elsewhere or None}
 
     async def _see_dead(self, held: Held) -> None:
         """Wait until whoever holds it would have renewed it, by our own clock and not by theirs."""
@@ -120,10 +144,11 @@ class Lease:
         }
 
         async def ask() -> Object:
-            metadata = {"annotations": dict(status)}
+            metadata = {"annotations": self._annotations(status)}
             if not self._version:
                 body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
-                made = {**body, "metadata": {"name": NAME, **metadata}}
+                there = {name: it for name, it in metadata["annotations"].items() if it}
+                made = {**body, "metadata": {"name": NAME, "annotations": there}}
                 return await self._writer.create(LEASES, made, namespace=NAMESPACE)
             patch = {"metadata": {**metadata, "resourceVersion": self._version}, "spec": spec}
             return await self._writer.patch(LEASES, NAME, patch, namespace=NAMESPACE)

@@ -16,10 +16,10 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from replant.cluster.ports import NAMESPACES, Reader, Writer
-from replant.errors import Blocked, Forbidden, Halted, Missing, Refused, ReplantError
+from replant.errors import Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
 from replant.execute.census import baseline, take_census
-from replant.execute.draining import DrainRules, drain
+from replant.execute.draining import DrainRules
 from replant.execute.engine import Counts, Display, Engine
 from replant.execute.entrusting import Entrusting
 from replant.execute.hands import Hands
@@ -33,13 +33,21 @@ from replant.execute.journal import (
     Mark,
     Run,
     State,
-    Summary,
 )
 from replant.execute.leading import LOOK, Leader, needs_restart, restart_of
 from replant.execute.lease import Lease
 from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
+from replant.execute.refusals import (
+    IDENTITY,
+    refuse_foreign,
+    refuse_out_of_turn,
+    refuse_second,
+    refuse_undrainable,
+    refuse_unlike,
+    refuse_upgraded,
+)
 from replant.execute.remembering import remembered
 from replant.execute.retemplating import Retemplating
 from replant.execute.rewriting import Annotating, Replacing
@@ -48,7 +56,6 @@ from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
 from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
-from replant.execute.targets import targets
 from replant.execute.timing import Timing, written
 from replant.execute.verification import Checked, Outcome, verify
 from replant.execute.world import Record, World
@@ -73,8 +80,6 @@ from replant.plan.undo import undo_plan
 VERIFY_AGAIN = 5.0
 RELEASING = 15.0
 """So many seconds, of this machine's, it may take to give the lease back."""
-_IDENTITY = "kube-system"
-"""It is there from a cluster's first moment to its last."""
 _NAMESPACE = Decoder(Record)
 DOUBT = 15.0
 """So many seconds something must be seen to be wrong: a single look may have been an old answer."""
@@ -158,8 +163,9 @@ class Applying:
         """Carry a plan out. Refused before anything is touched, Halted once something may be."""
 
         async def work() -> Result:
-            self._refuse_undrainable(plan)
-            await refuse_second(self._journals)
+            self._lease.refuse_beside()
+            refuse_undrainable(plan, self._world, self._how.rules)
+            refuse_second(await self._journals.runs())
             if needs_restart(plan):  # whoever may not see the leader is told so before it begins
                 await insist(lambda: self._hands.do(LOOK), self._timing, self._display.note)
             before = await insist(
@@ -167,7 +173,7 @@ class Applying:
             )
             # A large cluster takes its time, in which another may have thought us dead.
             await self._lease.renew({})
-            await refuse_second(self._journals)
+            refuse_second(await self._journals.runs())
             if self._stopping:
                 raise Refused(f"{self._stopping} Nothing was done.")
             header = Header(
@@ -192,6 +198,7 @@ class Applying:
         self._begun = True
 
         async def work() -> Result:
+            self._lease.refuse_beside(run_id)
             run, journal = await self._open(run_id)
             return await self._go_on(run, journal)
 
@@ -202,10 +209,12 @@ class Applying:
         self._begun = True
 
         async def work() -> Result:
-            await self._refuse_out_of_turn(run_id)
+            self._lease.refuse_beside(run_id)
+            refuse_out_of_turn(run_id, await self._journals.runs())
             run, journal = await self._open(run_id)
             if run.state is State.DONE:
-                await self._refuse_upgraded(run)
+                server = await insist(self._reader.server_version, self._timing, self._display.note)
+                refuse_upgraded(run, Version.parse(server), self._world)
             if not run.undoing:
                 entry = Entry(at=self._at(), mark=Mark.UNDO)
                 await journal.write([entry])
@@ -218,8 +227,8 @@ class Applying:
         """A run that was begun before, if it is one that this Replant understands, and its own."""
         run, journal = await self._journals.open(run_id)
         try:
-            _refuse_unlike(run)
-            await self._refuse_foreign(run)
+            refuse_unlike(run)
+            refuse_foreign(run, await self._cluster())
         except BaseException:
             await journal.aclose()
             raise
@@ -258,7 +267,9 @@ class Applying:
         )
         if self._stopping:
             engine.stop(self._stopping)
+        elsewhere = self._journals.elsewhere
         try:
+            await self._lease.mark(elsewhere and f"{run.header.id} {elsewhere}")
             for number, step in enumerate(plan.steps, 1):
                 if _is_for_a_while(step) and run.has_done(step.id):
                     continue
@@ -269,6 +280,8 @@ class Applying:
                     await self._part(engine, step, stage)
                     raise
             checks = await self._verified(plan, run)
+            # Before the journal's end: who is killed in between has a run to resume, and no mark.
+            await self._lease.mark("")
             state = State.UNDONE if run.undoing else State.DONE
             await journal.write([Entry(at=self._at(), mark=Mark.END, why=state)])
         except Exception as error:
@@ -367,76 +380,11 @@ class Applying:
             await self._lease.renew({})
             await self._timing.sleep(VERIFY_AGAIN)
 
-    def _refuse_undrainable(self, plan: Plan) -> None:
-        """Refused, before anything is touched, if a drain would have to drop something."""
-        refused = [
-            refusal
-            for step in plan.steps
-            if isinstance(step, RollNodes) and step.drain
-            for target in targets(step, plan)
-            for refusal in drain(self._world.pods_on(target.node), self._how.rules).refused
-        ]
-        if refused:
-            more = f"; and {len(refused) - 10} more" if len(refused) > 10 else ""
-            raise Blocked(f"Nodes cannot be drained: {'; '.join(refused[:10])}{more}.")
-
-    async def _refuse_out_of_turn(self, run_id: str) -> None:
-        """Refused, unless a run is the last that has led to where the cluster is.
-
-        Its way back is proved from where it ended, and not from where another has gone since.
-        """
-        runs = {it.id: it for it in await self._journals.runs()}
-        chosen_run = runs.get(run_id)
-        if chosen_run is None:
-            return  # whoever opens it says so
-        if chosen_run.state is State.UNDONE:
-            raise Refused(f"The run {run_id} is undone: there is nothing left to do.")
-        since = [
-            it.id
-            for it in runs.values()
-            if it.started > chosen_run.started and it.state is not State.UNDONE
-        ]
-        if since:
-            raise Refused(
-                f"After the run {run_id} came {', '.join(since)}: take back the last one first, "
-                "for the way back starts where a run has ended."
-            )
-
-    async def _refuse_foreign(self, run: Run) -> None:
-        """Refused if a journal in a file is of another cluster than the one that is meant."""
-        cluster = await self._cluster()
-        if run.header.cluster and cluster and run.header.cluster != cluster:
-            raise Refused(
-                f"The run {run.header.id} belongs to another cluster, by the uid of its namespace "
-                f"{_IDENTITY}: that is {run.header.cluster}, and here {cluster}. Name the right "
-                "one with --kubeconfig and --context."
-            )
-
-    async def _refuse_upgraded(self, run: Run) -> None:
-        """Refused where a later minor runs than the plan was made for: its gates may be locked
-        there, and a component that is given one all the same does not start.
-        """
-        plan = run.plan
-        server = await insist(self._reader.server_version, self._timing, self._display.note)
-        found = {"the control plane": (plan.control_plane.version, Version.parse(server))}
-        for group in plan.groups:
-            for node in filter(None, map(self._world.node, group.nodes)):
-                if node.kubelet:
-                    place = f"the kubelet of {node.metadata.name}"
-                    found[place] = group.version, node.kubelet
-        for place, (then, now) in found.items():
-            if Version.parse(then).first_patch != now.first_patch:
-                raise Refused(
-                    f"The run {run.header.id} was made for {then}, and {place} is {now} by now: "
-                    "what it has switched may be locked there. Make a plan for the cluster as it "
-                    "is (replant plan disable)."
-                )
-
     async def _cluster(self) -> str:
         """What tells a cluster from all others; nothing where we may not see it."""
         try:
             body = await insist(
-                lambda: self._reader.get(NAMESPACES, _IDENTITY), self._timing, self._display.note
+                lambda: self._reader.get(NAMESPACES, IDENTITY), self._timing, self._display.note
             )
         except (Missing, Forbidden):
             return ""
@@ -460,51 +408,8 @@ def _is_for_a_while(step: Step) -> bool:
     return isinstance(step, ScaleWorkloads)
 
 
-async def refuse_second(journals: Journals) -> None:
-    """Refused while a run is unfinished, whoever began it."""
-    for run in await journals.runs():
-        if run.state is State.UNFINISHED:
-            raise Refused(
-                f"The run {run.id} is unfinished. Go on with it (--resume), or take it back "
-                "(--undo), before another is begun."
-            )
-
-
-def _refuse_unlike(run: Run) -> None:
-    """Refused if another version of Replant began a run whose journal means something else."""
-    theirs = run.header.format
-    if theirs != FORMAT:
-        who = "an older" if theirs < FORMAT else "a newer"
-        raise Refused(
-            f"The run {run.header.id} was begun by {who} Replant, whose journal has the format "
-            f"{theirs} and not {FORMAT}: go on with it, or take it back, with that one."
-        )
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError):
         return "somebody"
-
-
-async def chosen(journals: Journals, run_id: str) -> Summary:
-    """The run that is meant: the one that is named, or the only one that is unfinished."""
-    runs = await journals.runs()
-    if run_id:
-        named = [it for it in runs if it.id == run_id]
-        if not named:
-            raise Refused(f"There is no run {run_id}. {_listed(runs)}")
-        return named[0]
-    unfinished = [it for it in runs if it.state is State.UNFINISHED]
-    if len(unfinished) == 1:
-        return unfinished[0]
-    if not unfinished:
-        raise Refused(f"There is no unfinished run. {_listed(runs)}")
-    raise Refused(f"Several runs are unfinished: say which with --run. {_listed(unfinished)}")
-
-
-def _listed(runs: Sequence[Summary]) -> str:
-    if not runs:
-        return "The journal holds none."
-    return "There are: " + "; ".join(f"{it.id} ({it.state}, {it.started})" for it in runs) + "."

@@ -44,6 +44,8 @@ class _Document(msgspec.Struct, frozen=True):
 class ConfigMapJournals:
     """All runs of one cluster."""
 
+    elsewhere = ""
+
     def __init__(self, reader: Reader, writer: Writer, timing: Timing, notice: Notice) -> None:
         self._reader = reader
         self._writer = writer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
@@ -29,6 +30,11 @@ class FileJournals:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+
+    @property
+    def elsewhere(self) -> str:
+        """The file, and the machine that has it."""
+        return f"{self._path.resolve()} on {socket.gethostname()}"
 
     async def runs(self) -> list[Summary]:
         """The run of the file, if it is there."""

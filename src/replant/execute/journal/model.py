@@ -161,6 +161,11 @@ class Journal(Protocol):
 class Journals(Protocol):
     """Where runs are kept."""
 
+    @property
+    def elsewhere(self) -> str:
+        """Where that is, for people to find it; empty if it is the cluster itself."""
+        ...
+
     async def runs(self) -> list[Summary]:
         """All runs, the oldest first."""
         ...
