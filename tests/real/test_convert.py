@@ -99,6 +99,59 @@ def test_one_volume_there_and_back_stays_bound_or_soon_is(many: Ground) -> None:
     assert all_bound(many)
 
 
+def test_classes_and_inline_volumes_become_native_and_go_back(many: Ground) -> None:
+    """Of a namespace of their own, so that the volumes of others stay as they are."""
+    many.plane.apply_role("convert-workloads")
+    many.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    kept = {"reclaimPolicy": "Retain", "volumeBindingMode": "WaitForFirstConsumer"}
+    many.api.create(
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass",
+         "metadata": {"name": "gp2", "annotations": default},
+         "provisioner": "kubernetes.io/aws-ebs", "parameters": {"type": "gp2"}, **kept}
+    )  # fmt: skip
+    disk = {"volumeID": "aws://us-east-1a/vol-00000000000000abc", "fsType": "ext4"}
+    labels = {"app": "web"}
+    many.api.create(
+        {"apiVersion": "apps/v1", "kind": "Deployment",
+         "metadata": {"name": "web", "namespace": "shop"},
+         # No pod: there is no machine here to run it. The template is what changes.
+         "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {
+             "metadata": {"labels": labels},
+             "spec": {"containers": [{"name": "web", "image": "web"}],
+                      "volumes": [{"name": "data", "awsElasticBlockStore": disk}]}}}}
+    )  # fmt: skip
+
+    def template() -> Object:
+        spec: Object = many.api.get("Deployment", "web", "shop")["spec"]["template"]["spec"]
+        return spec
+
+    class_before, template_before = many.api.get("StorageClass", "gp2"), template()
+    said = many.run(
+        "convert", "-n", "shop", *ACCEPT, "--storage-classes", "--inline",
+        "--inline-capacity", "1Gi", "--dry-run=false", "--yes",
+    )  # fmt: skip
+    made = many.api.get("StorageClass", "gp2")
+    assert (made["provisioner"], made["parameters"]) == ("ebs.csi.aws.com", {"type": "gp2"})
+    assert made["metadata"]["annotations"].items() >= default.items()
+    assert {key: made[key] for key in kept} == kept
+    (volume,) = template()["volumes"]
+    claim_name = volume["persistentVolumeClaim"]["claimName"]
+    claim = many.api.get("PersistentVolumeClaim", claim_name, "shop")
+    assert claim["status"]["phase"] == "Bound"
+    native = many.api.get("PersistentVolume", claim["spec"]["volumeName"])["spec"]
+    assert native["csi"]["volumeHandle"] == "vol-00000000000000abc"
+
+    many.run("apply", "--undo", "--yes", "--run", said.split()[1].rstrip(":"))
+    back = many.api.get("StorageClass", "gp2")
+    assert {**back, "metadata": {}} == {**class_before, "metadata": {}}
+    assert template() == template_before
+    assert many.api.find("PersistentVolumeClaim", claim_name, "shop") is None
+    many.api.delete("Deployment", "web", "shop")
+    many.api.delete("StorageClass", "gp2")
+    assert all_bound(many)
+
+
 def test_a_volume_takes_six_writes_and_the_roles_that_we_ship(many: Ground) -> None:
     """Comes last: by now everything has been asked for."""
     asked = [it for it in many.plane.asked_by_roles() if "objectRef" in it]

@@ -159,3 +159,10 @@ def test_only_what_is_chosen_is_given() -> None:
     assert [it["metadata"]["name"] for it in stream(*both)[1]] == ["db", "disk"]
     assert [it["metadata"]["name"] for it in stream(*both, plugins=(AWS,))[1]] == ["db"]
     assert [it["metadata"]["name"] for it in stream(*both, namespace="shop")[1]] == ["db"]
+
+
+def test_classes_of_inline_disks_are_meant_with_them() -> None:
+    objects = (deployment(), storage_class("gp2", AWS), storage_class("pd", "kubernetes.io/gce-pd"))
+    _, found = stream(*objects, namespace="shop", inline=INLINE, classes=REPLACED)
+    classes = [it["metadata"]["name"] for it in found if it["kind"] == "StorageClass"]
+    assert classes == ["gp2"]

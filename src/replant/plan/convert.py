@@ -70,12 +70,12 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     """The plan for this cluster; Refused where what is asked for is not there."""
     volumes = chosen_volumes(asked, inventory)
     plugins = dict.fromkeys(it.plugin for it in volumes if it.plugin)
+    inline, odd = chosen_workloads(asked, inventory)
+    plugins |= dict.fromkeys(disk.plugin for it in inline for disk in it.disks)
     classes = plan_classes(
         asked.classes, class_plugins(asked, plugins), inventory, owners=asked.accepted.owners
     )
     plugins |= dict.fromkeys(it.before["provisioner"] for it in classes.changes)
-    inline, odd = chosen_workloads(asked, inventory)
-    plugins |= dict.fromkeys(disk.plugin for it in inline for disk in it.disks)
     # Where nothing is left in the tree, there is a plan all the same: one without steps.
     now = situation(inventory, tuple(plugins) or asked.plugins or tuple(LIVES))
     judge = Judge(now, asked.accepted)

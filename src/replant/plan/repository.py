@@ -61,6 +61,7 @@ def repository_changes(asked: Asked, inventory: Inventory) -> RepositoryChanges:
     workloads, odd = chosen_workloads(asked, inventory)
     left += [it.message for it in odd]
     plugins = [it.plugin for it in chosen if it.plugin]
+    plugins += [disk.plugin for it in workloads for disk in it.disks]
     return RepositoryChanges(
         volumes,
         tuple(_added(workloads)),

@@ -30,6 +30,7 @@ PATHS = {
     "Role": "apis/rbac.authorization.k8s.io/v1/roles",
     "RoleBinding": "apis/rbac.authorization.k8s.io/v1/rolebindings",
     "StatefulSet": "apis/apps/v1/statefulsets",
+    "Deployment": "apis/apps/v1/deployments",
     "PodDisruptionBudget": "apis/policy/v1/poddisruptionbudgets",
     "Lease": "apis/coordination.k8s.io/v1/leases",
 }
