@@ -38,14 +38,14 @@ _CHANGES = ("create", "patch", "delete", "update")
 
 
 def main() -> None:
-    """Print a line for each way, on each version."""
+    """Print a line for each way, on each version; those that are named, or both."""
 
     def say(line: str) -> None:
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
     with run.folder(say) as folder, Cloud(folder) as cloud:
-        for version in (programs.OLD, programs.newest()):
+        for version in sys.argv[1:] or (programs.OLD, programs.newest()):
             with converting.ground(version, folder / version, cloud, VOLUMES) as ground:
                 for what, volumes, seconds, unbound, writes, spent in ways(ground):
                     each = spent / volumes
