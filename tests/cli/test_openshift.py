@@ -72,3 +72,23 @@ def test_gates_of_the_control_plane_are_what_its_operator_says(tmp_path: Path) -
         assert json.loads(out)["controlPlane"]["gates"] == {"CSIMigrationAWS": True}, err
         _code, out, _err = replant(*given, "--control-plane-gates", "CSIMigrationAWS=false")
         assert json.loads(out)["controlPlane"]["gates"] == {"CSIMigrationAWS": False}
+
+
+def test_a_downgrade_is_planned_and_proved(tmp_path: Path) -> None:
+    with sandbox_of(openshift(kubernetesVersion="1.23.17"), tmp_path) as kubeconfig:
+        given = ("plan", "downgrade", "--to", "1.22", "--kubeconfig", str(kubeconfig))
+        code, plan, err = replant(*given, "--adc", "upstream", "-o", "yaml")
+        assert code == 0, err
+        code, out, _err = replant("verify", "-", stdin=plan.encode())
+        assert (code, out[:5]) == (0, "Safe:")
+        code, out, _err = replant(*given)
+        assert code == 0
+        assert "Step 1, downgrade: Downgrade the cluster to Kubernetes 1.22" in out
+        code, _out, err = replant("plan", "downgrade", "--kubeconfig", str(kubeconfig))
+        assert (code, "--to" in err) == (1, True)
+    # Where nothing can be taken along it is said before anything is done.
+    with sandbox_of(openshift((), kubernetesVersion="1.23.17"), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        code, _out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
+        assert code == 1
+        assert "Go back before the downgrade instead" in err

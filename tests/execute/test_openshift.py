@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +16,7 @@ from replant.cluster.ports import CSI_NODES, NODES, PODS, Resource
 from replant.errors import Halted, Refused
 from replant.execute.journal import State
 from replant.execute.run import Result
+from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.model import Goal, NodeMethod, Plan
 from replant.platforms.openshift import CLUSTER, FEATURE_GATES, POOLS, OpenShift
@@ -49,9 +50,10 @@ class Played:
     ground: Ground
     adc: AttachController
     said: list[str] = field(default_factory=list)
+    asked: list[asyncio.Future[Object]] = field(default_factory=list)
 
-    async def plan(self, goal: Goal) -> Plan:
-        wanted = {"platform": "openshift", "attach_controller": self.adc}
+    async def plan(self, goal: Goal, **more: Any) -> Plan:
+        wanted = {"platform": "openshift", "attach_controller": self.adc, **more}
         return await self.ground.plan(goal, wanted=wanted, method=NodeMethod.PLATFORM)
 
     async def get(self, resource: Resource, name: str = CLUSTER) -> Object:
@@ -132,7 +134,7 @@ def test_there_and_back_in_the_right_order(tmp_path: Path) -> None:
             assert back.state is State.DONE
             assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
             assert await it.listed() == {""}
-            assert "featureSet" not in (await it.get(FEATURE_GATES))["spec"]
+            assert (await it.get(FEATURE_GATES))["spec"]["featureSet"] == ""
             assert await it.yanked() == []
             assert {pod["status"]["phase"] for pod in await it.all(PODS)} == {"Running"}
             assert not any(node["spec"].get("unschedulable") for node in await it.all(NODES))
@@ -238,5 +240,131 @@ def test_it_is_resumed_wherever_it_was_stopped(tmp_path: Path) -> None:
             assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
             assert await it.listed() == {""}
             assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+# Down to a version that redirects less
+
+VERSIONS = Resource("ClusterVersion", "clusterversions", "config.openshift.io")
+DOWN = {"to": Version(1, 22)}
+
+
+def go_to(it: Played, release: str) -> Callable[[], None]:
+    """What oc adm upgrade does."""
+
+    def ask() -> None:
+        patch = {"spec": {"desiredUpdate": {"version": release}}}
+        it.asked.append(asyncio.ensure_future(it.ground.writer.patch(VERSIONS, "version", patch)))
+
+    return ask
+
+
+async def kubelets(it: Played) -> set[str]:
+    return {node["status"]["nodeInfo"]["kubeletVersion"] for node in await it.all(NODES)}
+
+
+def test_before_a_downgrade_the_nodes_set_keeps_volumes_where_they_are(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(kubernetesVersion="1.23.17"), tmp_path) as it:
+            plan = await it.plan(Goal.DOWNGRADE, **DOWN)
+            assert plan.proof
+            assert plan.proof.safe
+            assert [step.id for step in plan.steps] == [
+                "keep-control-plane", "keep-nodes", "downgrade",
+            ]  # fmt: skip
+            it.ground.shown.when_waiting("to run Kubernetes 1.22", go_to(it, "4.9.17"))
+            done = await it.apply(plan)
+            assert done.state is State.DONE
+            assert it.said == [CONTROL_PLANE_SET, NODE_SET]
+            assert await kubelets(it) == {"v1.22.17"}
+            assert await it.ground.reader.server_version() == "1.22.17"
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere
+            assert await it.yanked() == []
+            # From there the way back is the usual one, nodes first.
+            await it.apply(await it.plan(Goal.DISABLE))
+            assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
+            assert await it.listed() == {"kubernetes.io/cinder"}  # which 1.22 has on by default
+            assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+def test_where_the_order_is_free_nothing_has_to_come_before_a_downgrade(tmp_path: Path) -> None:
+    async def story() -> None:
+        scenario = openshift((), NODE_DRIVEN, kubernetesVersion="1.23.17")
+        async with played(scenario, tmp_path) as it:
+            plan = await it.plan(Goal.DOWNGRADE, **DOWN)
+            assert plan.proof
+            assert plan.proof.safe
+            assert [step.id for step in plan.steps] == ["downgrade"]
+            told = [check.message for check in plan.preflight if check.check == "downgrade"]
+            assert "the control plane may safely go down before them" in told[0]
+            it.ground.shown.when_waiting("to run Kubernetes 1.22", go_to(it, "4.9.17"))
+            done = await it.apply(plan)
+            assert done.state is State.DONE
+            assert it.said == []
+            assert await kubelets(it) == {"v1.22.17"}
+            assert await it.listed() == {"kubernetes.io/cinder"}  # which 1.22 has on by default
+            assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+def test_a_downgrade_that_is_not_begun_is_undone(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(kubernetesVersion="1.23.17"), tmp_path) as it:
+            applying = it.ground.applying()
+            waited = "to run Kubernetes 1.22"
+            it.ground.shown.when_waiting(waited, lambda: applying.stop("enough"))
+            with pytest.raises(Halted, match="enough"):
+                await applying.begin(await it.plan(Goal.DOWNGRADE, **DOWN), {})
+            (run,) = await it.ground.journals().runs()
+            undone = await it.ground.applying().undo(run.id)
+            assert undone.state is State.UNDONE
+            assert it.said == [CONTROL_PLANE_SET, NODE_SET, CONTROL_PLANE_SET, "none"]
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere  # by default
+            assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+def test_the_version_operator_takes_the_control_plane_first_and_is_held_by_custom_gates(
+    tmp_path: Path,
+) -> None:
+    async def story() -> None:
+        async with played(openshift((), kubernetesVersion="1.23.17"), tmp_path) as it:
+            timing, reader = it.ground.timing, it.ground.reader
+            patch = {"spec": {"desiredUpdate": {"version": "4.11.17"}}}
+            await it.ground.writer.patch(VERSIONS, "version", patch)
+            seen = []
+            for _ in range(120):
+                await timing.sleep(5)
+                pair = await reader.server_version(), *sorted(await kubelets(it))
+                seen += [pair] if pair not in seen else []
+            assert seen == [
+                ("1.23.17", "v1.23.17"), ("1.24.17", "v1.23.17"),
+                ("1.24.17", "v1.23.17", "v1.24.17"), ("1.24.17", "v1.24.17"),
+            ]  # fmt: skip
+            await it.ground.writer.patch(FEATURE_GATES, CLUSTER, {"spec": {"featureSet": CUSTOM}})
+            patch = {"spec": {"desiredUpdate": {"version": "4.12.1"}}}
+            await it.ground.writer.patch(VERSIONS, "version", patch)
+            await timing.sleep(120)
+            assert await reader.server_version() == "1.24.17"
+            (said,) = (await it.get(VERSIONS, "version"))["status"]["conditions"]
+            assert said == {"type": "Upgradeable", "status": "False"}
+
+    asyncio.run(story())
+
+
+def test_with_custom_gates_nothing_can_be_taken_along_on_a_downgrade(tmp_path: Path) -> None:
+    async def story() -> None:
+        scenario = openshift((), kubernetesVersion="1.23.17")
+        async with played(scenario, tmp_path, no_upgrade=True) as it:
+            with pytest.raises(Halted, match="Go back before the downgrade instead"):
+                await it.apply(await it.plan(Goal.DOWNGRADE, **DOWN))
+            assert it.said == []
 
     asyncio.run(story())

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from replant.errors import Refused, Retryable
-from replant.execute.actuators import Wanted
+from replant.execute.actuators import Wanted, differences
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.platforms.openshift import (
@@ -118,7 +118,7 @@ def cluster(
     ("found", "lag"),
     [
         (operator(gates=ALL_ON), ""),
-        (operator(), "its operator does not know the new gates yet, CSIMigrationAWS is not given"),
+        (operator(), "its operator does not know the new gates yet, CSIMigration is not given"),
         (
             operator(gates=ALL_ON, revisions=((3, 0), (2, 0))),
             "m1 is at revision 2, and 3 is the latest",
@@ -290,6 +290,38 @@ def test_what_must_come_first_is_waited_for(
     with pytest.raises(Retryable, match=r"first|converged") as raised:
         next_change(nodes, wanted, seen, ORDERED)
     assert str(raised.value).startswith(why)
+
+
+KEPT, DROPPED = replace(ON, by_name=True), replace(BACK, by_name=True)
+
+
+def at_ga(features: Features = AT[""], gates: list[str] | None = None) -> Cluster:
+    seen = cluster(features, gates, listed={"n1": frozenset({AWS})})
+    return replace(seen, version=Version.parse("1.23.17"))
+
+
+def test_what_is_on_by_default_is_given_by_name_to_be_taken_along() -> None:
+    (replica, *_) = component_replicas(KCM, at_ga())
+    assert not differences(replica, ON)
+    assert differences(replica, KEPT) == [f"{GATE} is not given"]
+    change = next_change(CP, KEPT, at_ga(), ORDERED)
+    assert isinstance(change, SetFeatures)
+    # It is a change to operators, though to nobody else: they make a revision of it.
+    assert (change.features.feature_set, change.features.revisions) == (
+        CONTROL_PLANE_SET, dict.fromkeys(COMPONENTS, 3),
+    )  # fmt: skip
+    assert told(next_change(NODES, KEPT, at_ga(AT[CONTROL_PLANE_SET]), ORDERED)) == NODE_SET
+    # Back: nobody waits for CSINodes that list it by default.
+    assert told(next_change(NODES, DROPPED, at_ga(AT[NODE_SET]), ORDERED)) == CONTROL_PLANE_SET
+    assert told(next_change(CP, DROPPED, at_ga(AT[CONTROL_PLANE_SET]), ORDERED)) == ""
+    (replica, *_) = component_replicas(KCM, at_ga())
+    assert not differences(replica, DROPPED)
+
+
+@pytest.mark.parametrize("features", [Features(), CUSTOM_ON])
+def test_without_the_sets_nothing_can_be_taken_along(features: Features) -> None:
+    with pytest.raises(Refused, match="Go back before the downgrade instead"):
+        next_change(CP, KEPT, cluster(features, allowed=PLAIN), ORDERED)
 
 
 NO_CONSENT = replace(ORDERED, no_upgrade=False)

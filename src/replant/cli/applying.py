@@ -337,7 +337,10 @@ async def _actuator(
             order_free = plan.attach_controller is AttachController.NODE_DRIVEN
             rules = Rules(order_free, given["accept_no_upgrade"])
             openshift = OpenShift(reader, LiveWriter(reader), rules, display.note)
-            await openshift.refuse_impossible()
+            by_name = any(
+                isinstance(it, SwitchControlPlane | RollNodes) and it.by_name for it in plan.steps
+            )
+            await openshift.refuse_impossible(by_name=by_name)
             return openshift
         case "observe":
             from replant.platforms.observe import Observe

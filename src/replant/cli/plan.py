@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -87,13 +88,13 @@ _SHARED = [
 ]  # fmt: skip
 
 
-def _register(goal: str, summary: str) -> None:
+def _register(goal: str, summary: str, *more: Callable[[Any], Any]) -> None:
     @click.pass_context
     def planned(ctx: click.Context, /, **given: Any) -> None:
         ctx.exit(_plan(goal, **given))
 
     planned.__doc__ = summary
-    for option in reversed(_SHARED):
+    for option in reversed((*more, *_SHARED)):
         planned = option(planned)
     command.command(goal)(planned)
 
@@ -101,6 +102,12 @@ def _register(goal: str, summary: str) -> None:
 _register("enable", "Redirect volumes to their CSI drivers.")
 _register("disable", "Go back to the in-tree plugins: nodes first, the control plane last.")
 _register("complete", "Take the in-tree plugins away, once every node is migrated.")
+_register(
+    "downgrade",
+    "Go to an older version where the platform does so, control plane first (OpenShift).",
+    click.option("--to", required=True, callback=options.version, metavar="VERSION",
+                 help="The Kubernetes version to go to, such as 1.22."),
+)  # fmt: skip
 
 
 @command.command("undo")
@@ -131,6 +138,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     most, plugins, gates = (
         given.pop(name) for name in ("max_unavailable", "plugins", "controller_gates")
     )
+    to = given.pop("to", None)
     try:
         with collector_off():
             scanning = Scanning(report, detect=platform in (None, "openshift"), **given)
@@ -142,6 +150,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
                 platform=platform,
                 attach_controller=AttachController(adc) if adc else None,
                 controller_gates=gates or scanning.controller_gates,
+                to=to,
                 choices=Choices(NodeMethod(method) if method else method_of(platform), most),
             )
             plan = make_plan(wanted, inventory)

@@ -35,6 +35,8 @@ class Wanted:
     """None is a gate that it is not to be given."""
     add_flags: Mapping[str, str] = field(default_factory=dict)
     remove_flags: Mapping[str, str] = field(default_factory=dict)
+    by_name: bool = False
+    """Whether a gate must be given, and not just be so by default; None: it must not be on so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +87,21 @@ def differences(replica: Replica, wanted: Wanted) -> list[str]:
     found = [
         f"{gate} is {_given(replica.gates.get(gate))}"
         for gate, on in wanted.gates.items()
-        if _amounts_to(replica.gates.get(gate), gate, replica) is not _amounts_to(on, gate, replica)
+        if not (_is_by_name if wanted.by_name else _amounts_to_it)(gate, on, replica)
     ]
     if replica.flags is not None:
         found += _flag_differences(replica.flags, wanted)
     return found
 
 
-def _amounts_to(on: bool | None, gate: str, replica: Replica) -> bool | None:
-    return replica.defaults.get(gate) if on is None else on
+def _is_by_name(gate: str, on: bool | None, replica: Replica) -> bool:
+    given = replica.gates.get(gate)
+    return not given if on is None else given is on
+
+
+def _amounts_to_it(gate: str, on: bool | None, replica: Replica) -> bool:
+    given, default = replica.gates.get(gate), replica.defaults.get(gate)
+    return (default if given is None else given) is (default if on is None else on)
 
 
 def _flag_differences(flags: Mapping[str, str], wanted: Wanted) -> list[str]:

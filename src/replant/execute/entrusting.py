@@ -45,7 +45,8 @@ class Entrusting:
         self._doubted = KUBELETS.component in doubted
         """Whether they may be about to change, however they look."""
         self._targets = tuple(targets(step, plan))
-        self._wanted = Wanted({k: on for it in step.changes for k, on in it.gates.items()})
+        gates = {k: on for it in step.changes for k, on in it.gates.items()}
+        self._wanted = Wanted(gates, by_name=step.by_name)
         self._ask = Switch(why=step.why, place=KUBELETS, wanted=self._wanted)
         self._pools = AwaitedSwitch()
         back = any(not OVERTAKEN & it.listed for it in self._targets)

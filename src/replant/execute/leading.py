@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from replant.execute.acts import Act, Decision, Evict, LookAtLeader, RestartLeader, Switch, Wait
 from replant.execute.world import precedes
 from replant.plan.courses import CONTROLLER
-from replant.plan.model import Plan, RestoreVolumes, RewriteTemplates, RollNodes, SwapVolumes
+from replant.plan.model import (
+    ChangeVersion,
+    Plan,
+    RestoreVolumes,
+    RewriteTemplates,
+    RollNodes,
+    SwapVolumes,
+)
 
 LEASE = f"kube-system/{CONTROLLER}"
 OURS = "replant-apply"
@@ -51,9 +58,13 @@ def restart_of(leader: Leader) -> RestartLeader | None:
 def needs_restart(plan: Plan) -> bool:
     """Whether a plan has a step that must not end under the leader under which it began."""
     return any(
-        it.restart_controllers_seconds if isinstance(it, RollNodes) else it.restart_controllers
+        it.restart_controllers_seconds
+        if isinstance(it, RollNodes | ChangeVersion)
+        else it.restart_controllers
         for it in plan.steps
-        if isinstance(it, RollNodes | SwapVolumes | RestoreVolumes | RewriteTemplates)
+        if isinstance(
+            it, RollNodes | ChangeVersion | SwapVolumes | RestoreVolumes | RewriteTemplates
+        )
     )
 
 

@@ -58,10 +58,12 @@ from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
 from replant.execute.timing import Timing, written
 from replant.execute.verification import Checked, Outcome, verify
+from replant.execute.versioning import Versioning
 from replant.execute.world import Record, World
 from replant.gates.versions import Version
 from replant.plan.model import (
     AnnotateVolumes,
+    ChangeVersion,
     CreateObjects,
     NodeMethod,
     Plan,
@@ -299,7 +301,7 @@ class Applying:
 
     async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
         """Have the controllers forget their detaches: whoever goes on may come too late for it."""
-        if not (isinstance(stage, Rolling | Entrusting) and stage.leaves_detaches):
+        if not (isinstance(stage, Rolling | Entrusting | Versioning) and stage.leaves_detaches):
             return
         with suppress(ReplantError, TimeoutError):
             async with asyncio.timeout(RELEASING):
@@ -322,6 +324,8 @@ class Applying:
                     patience=patience, at_once=how.at_once, doubted=run.in_the_air(step.id),
                     memory=remembered(run.entries),
                 )  # fmt: skip
+            case ChangeVersion():
+                return Versioning(step, patience)
             case SwitchControlPlane():
                 return Switching(step, plan, how.patience, doubted=run.in_the_air(step.id))
             case AnnotateVolumes():

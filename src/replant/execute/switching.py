@@ -53,7 +53,8 @@ class Switching:
 
     def _go_on(self, component: Component, world: World, now: float, decision: Decision) -> bool:
         """Whether a component is as wanted; if not, the decision says what to do about it."""
-        place, wanted = Place(component=component.name), _wanted(component)
+        place = Place(component=component.name)
+        wanted = _wanted(component, by_name=self._step.by_name)
         standing = self._standings[component.name]
         if standing.observed_at is None:
             decision.acts.append(_observe(place))
@@ -120,8 +121,8 @@ class Switching:
         )
 
 
-def _wanted(component: Component) -> Wanted:
-    return Wanted(component.gates, component.add_flags, component.remove_flags)
+def _wanted(component: Component, *, by_name: bool) -> Wanted:
+    return Wanted(component.gates, component.add_flags, component.remove_flags, by_name)
 
 
 def _observe(place: Place) -> ObservePlace:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from replant.execute.actuators import Place, Wanted
 from replant.execute.world import Attachment, CsiNode, Node
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
-from replant.plan.model import GivenGates, NodeGroup, Plan, RollNodes, Step, SwitchControlPlane
+from replant.plan.model import (
+    ChangeVersion,
+    GivenGates,
+    NodeGroup,
+    Plan,
+    RollNodes,
+    Step,
+    SwitchControlPlane,
+)
 from replant.routing import AttachController, Process
 from replant.routing.names import csi_name
 from replant.translate import driver_of
@@ -53,11 +63,23 @@ class Target:
 def targets(step: RollNodes, plan: Plan) -> Iterator[Target]:
     """What each node of a step is to come to."""
     groups = {group.name: group for group in plan.groups}
+    version = _version_before(step, plan)
     for change in step.changes:
         group = groups[change.group]
+        group = replace(group, version=version) if version else group
         listed = _listed(group, change.gates, plan.plugins)
         for node in group.nodes:
             yield Target(node, Wanted(change.gates), listed, frozenset(plan.plugins))
+
+
+def _version_before(step: RollNodes, plan: Plan) -> str:
+    """Where the platform has led by then; nothing where it has not."""
+    version = ""
+    for it in plan.steps:
+        if it.id == step.id:
+            break
+        version = it.version if isinstance(it, ChangeVersion) else version
+    return version
 
 
 def _listed(group: NodeGroup, change: GivenGates, plugins: tuple[str, ...]) -> frozenset[str]:
@@ -102,12 +124,13 @@ def _is_taken_away(plugin: str, controller: Process) -> bool:
 
 def _controller(plan: Plan, done: Iterable[Step]) -> Process:
     """The controllers, after some steps of a plan."""
-    gates = dict(plan.control_plane.gates)
+    gates, version = dict(plan.control_plane.gates), plan.control_plane.version
     for step in done:
+        version = step.version if isinstance(step, ChangeVersion) else version
         for component in step.components if isinstance(step, SwitchControlPlane) else ():
             if component.name == CONTROLLER:
                 gates |= component.gates
-    return Process(Version.parse(plan.control_plane.version), given({}, gates))
+    return Process(Version.parse(version), given({}, gates))
 
 
 class VolumeNames:

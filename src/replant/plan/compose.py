@@ -31,9 +31,9 @@ from replant.proof.course import OVERTAKEN
 from replant.routing import Process
 
 SETTLE_SECONDS = 10
-_RESTART_SECONDS = 20 * 60
+RESTART_SECONDS = 20 * 60
 
-_WHY = {
+WHY = {
     CONTROLLER: "It provisions, attaches, detaches, expands and deletes.",
     SCHEDULER: "It counts volumes against the limits of nodes, and must count as the "
     "controllers attach.",
@@ -177,7 +177,7 @@ def _switch(
     for name, process in _switched(situation).items():
         if wanted := gates.get(name):
             change, before = changed(process, dict(wanted))
-            components.append(Component(name=name, why=_WHY[name], gates=change, before=before))
+            components.append(Component(name=name, why=WHY[name], gates=change, before=before))
     everyone = " and ".join(it.name for it in components)
     everything = {gate: on for it in components for gate, on in it.gates.items()}
     return SwitchControlPlane(
@@ -245,7 +245,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         max_unavailable=choices.max_unavailable,
         settle_seconds=SETTLE_SECONDS if drain else 0,
         each_node=each_node(choices.method, drain=drain),
-        restart_controllers_seconds=_RESTART_SECONDS if overtaken else 0,
+        restart_controllers_seconds=RESTART_SECONDS if overtaken else 0,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from replant.gates.plugins import BASE_GATE, LIVES
 from replant.gates.versions import Version
 from replant.plan.model import (
+    ChangeVersion,
     GivenGates,
     NodeMethod,
     Plan,
@@ -97,11 +98,11 @@ def _in_order(plan: Plan) -> Iterator[Course]:
 
 def _at_once(step: Step, plan: Plan) -> int:
     """So many nodes may be on their way at a time; the platform alone knows how many it takes."""
-    if not isinstance(step, RollNodes):
-        return 1
-    if step.method is NodeMethod.PLATFORM:
+    if isinstance(step, RollNodes) and step.method is not NodeMethod.PLATFORM:
+        return step.max_unavailable
+    if isinstance(step, RollNodes | ChangeVersion):
         return sum(len(it.nodes) for it in plan.groups)
-    return step.max_unavailable
+    return 1
 
 
 def _alike(
@@ -188,12 +189,20 @@ def _moves(
             if moved:
                 texts = list(dict.fromkeys(texts))
                 yield NodesMove(moved, step.drain, " or ".join(texts), _forgets(step))
+        elif isinstance(step, ChangeVersion):
+            version = Version.parse(step.version)
+            controller = replace(controller, version=version)
+            kubelets = {name: replace(it, version=version) for name, it in kubelets.items()}
+            text = f"Kubernetes {version.of_minor}"
+            yield SwitchMove(controller, text)
+            # The version operator drains every node, whatever there is on it.
+            yield NodesMove(kubelets, drain=True, told=text, forgets=_forgets(step))
 
 
-def _forgets(step: RollNodes) -> bool:
+def _forgets(step: RollNodes | ChangeVersion) -> bool:
     """Whether a detach that the driver has overtaken comes to no harm."""
     in_time = 0 < step.restart_controllers_seconds <= _BEFORE_IT_IS_BEGUN_ANEW
-    return in_time or step.method is NodeMethod.REPLACE
+    return in_time or (isinstance(step, RollNodes) and step.method is NodeMethod.REPLACE)
 
 
 def told(gates: GivenGates) -> str:

@@ -13,7 +13,8 @@ from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory
 from replant.plan.compose import Choices, steps
 from replant.plan.courses import given, proved
-from replant.plan.model import API_VERSION, KIND, Goal, NodeGroup, NodeMethod, Plan
+from replant.plan.downgrade import downgrade_steps, outlook
+from replant.plan.model import API_VERSION, KIND, Check, Goal, NodeGroup, NodeMethod, Plan, Step
 from replant.plan.preflight import preflight
 from replant.plan.preflight.nodes import platform_drains
 from replant.plan.situation import Situation, situation
@@ -33,6 +34,8 @@ class Wanted:
     attach_controller: AttachController | None = None
     """By default the platform's."""
     controller_gates: Mapping[str, bool] | None = None
+    to: Version | None = None
+    """Where a downgrade leads."""
     choices: Choices = field(default_factory=Choices)
 
 
@@ -40,8 +43,6 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
     """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
     now = situation(inventory, wanted.plugins, wanted.controller_gates)
     attach_controller = wanted.attach_controller or attach_controller_of(wanted.platform)
-    by_platform = wanted.choices.method is NodeMethod.PLATFORM
-    order_free = by_platform and attach_controller is AttachController.NODE_DRIVEN
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -53,10 +54,25 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         empty=now.empty,
         control_plane=now.control_plane,
         groups=now.groups,
-        preflight=(*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)),
-        steps=steps(wanted.goal, now, wanted.choices, order_free=order_free),
+        preflight=_looked_at(wanted, now, attach_controller),
+        steps=_steps(wanted, now, attach_controller),
     )
     return replace(plan, proof=proved(plan))
+
+
+def _steps(wanted: Wanted, now: Situation, attach_controller: AttachController) -> tuple[Step, ...]:
+    if wanted.to is not None:
+        return downgrade_steps(now, wanted.choices, attach_controller, wanted.to)
+    by_platform = wanted.choices.method is NodeMethod.PLATFORM
+    order_free = by_platform and attach_controller is AttachController.NODE_DRIVEN
+    return steps(wanted.goal, now, wanted.choices, order_free=order_free)
+
+
+def _looked_at(
+    wanted: Wanted, now: Situation, attach_controller: AttachController
+) -> tuple[Check, ...]:
+    found = (*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now))
+    return (*found, *outlook(now, attach_controller, wanted.to)) if wanted.to else found
 
 
 def refuse_other(plan: Plan, inventory: Inventory) -> None:

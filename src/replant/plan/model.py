@@ -26,6 +26,7 @@ class Goal(StrEnum):
     ENABLE = "enable"
     DISABLE = "disable"
     COMPLETE = "complete"
+    DOWNGRADE = "downgrade"
     CONVERT = "convert"
     UNDO = "undo"
 
@@ -206,6 +207,9 @@ class SwitchControlPlane(_Step, frozen=True, kw_only=True, tag="SwitchControlPla
     """Gives control-plane components other flags, on all replicas."""
 
     components: tuple[Component, ...]
+    by_name: bool = False
+    """Whether the gates have to be given although they are on by default: so they stay on at
+    versions where they are not."""
 
 
 class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
@@ -223,6 +227,18 @@ class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
     restart_controllers_seconds: Annotated[int, Meta(ge=0)] = 0
     """So long at most one kube-controller-manager leads while nodes are rolled, and none of those
     that did leads afterwards. 0 where it does not matter who leads."""
+    by_name: bool = False
+    """As in SwitchControlPlane."""
+
+
+class ChangeVersion(_Step, frozen=True, kw_only=True, tag="ChangeVersion"):
+    """Has the platform take the cluster to another version: the control plane, then the nodes."""
+
+    version: Annotated[str, Meta(min_length=1)]
+    """Of Kubernetes; only its minor counts."""
+    before: Annotated[str, Meta(min_length=1)]
+    restart_controllers_seconds: Annotated[int, Meta(ge=0)] = 0
+    """As in RollNodes."""
 
 
 class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):
@@ -288,6 +304,7 @@ Step = (
     AnnotateVolumes
     | SwitchControlPlane
     | RollNodes
+    | ChangeVersion
     | ReplaceClasses
     | CreateObjects
     | RemoveObjects

@@ -9,6 +9,7 @@ from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.objects import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, STORAGE_CLASS, Object
 from replant.plan.model import (
+    ChangeVersion,
     ClassChange,
     CreateObjects,
     GivenGates,
@@ -67,6 +68,9 @@ def _step(place: Place, step: Step, groups: set[str]) -> Iterator[Problem]:
                 yield from _gates((*place, "components", at, "gates"), component.gates)
         case RollNodes():
             yield from _changes(place, step, groups)
+        case ChangeVersion():
+            yield from _version((*place, "version"), step.version)
+            yield from _version((*place, "before"), step.before)
         case ReplaceClasses():
             for at, one in enumerate(step.classes):
                 yield from _classes((*place, "classes", at), one)

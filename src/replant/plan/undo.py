@@ -10,6 +10,7 @@ from replant.errors import Refused
 from replant.plan.courses import CONTROLLER, at_once, proved
 from replant.plan.model import (
     AnnotateVolumes,
+    ChangeVersion,
     Check,
     ClassChange,
     Component,
@@ -71,6 +72,9 @@ def undo_plan(plan: Plan, last: str) -> Plan:
             for change in step.changes:
                 group = groups[change.group]
                 groups[change.group] = replace(group, gates={**group.gates, **change.gates})
+        elif isinstance(step, ChangeVersion):
+            control_plane = replace(control_plane, version=step.version)
+            groups = {name: replace(it, version=step.version) for name, it in groups.items()}
     back: list[Step] = []
     free = at_once(plan)
     for step in reversed(done):
@@ -113,6 +117,13 @@ def undone(step: Step) -> Step:
                     if renamed.restart_controllers_seconds
                     else "pods again."
                 ),
+            )
+        case ChangeVersion():
+            return replace(
+                renamed,
+                version=renamed.before,
+                before=renamed.version,
+                done_when=f"Every kubelet is of Kubernetes {renamed.before}.",
             )
         case ReplaceClasses():
             classes = tuple(ClassChange(before=it.after, after=it.before) for it in renamed.classes)

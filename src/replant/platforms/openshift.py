@@ -69,12 +69,10 @@ class OpenShift:
         self._rules = rules
         self._tell = tell
         self._changing = asyncio.Lock()
-        self._constant: tuple[tuple[str, ...] | None, Version] | None = None
-        """What a FeatureGate may say, and the cluster's version: neither changes in a run."""
 
-    async def refuse_impossible(self) -> None:
+    async def refuse_impossible(self, *, by_name: bool = False) -> None:
         """Refused, before anything is touched, where gates cannot be switched in this way."""
-        refuse_stuck((await self._look())[0], self._rules)
+        refuse_stuck((await self._look())[0], self._rules, by_name=by_name)
 
     async def observe(self, place: Place) -> tuple[Replica, ...] | None:
         """What the operators say; see Actuator."""
@@ -119,11 +117,9 @@ class OpenShift:
     async def _look(self) -> tuple[Cluster, Object]:
         """All of it, and the FeatureGate as it is; that one first, for the others follow it."""
         features = await self._get(FEATURE_GATES, CLUSTER)
-        if self._constant is None:
-            definition = await self._get(DEFINITIONS, "featuregates.config.openshift.io")
-            version = Version.parse(await self._reader.server_version())
-            self._constant = allowed_sets(definition), version
-        allowed, version = self._constant
+        # Neither stays what it is when the cluster goes to another version.
+        allowed = allowed_sets(await self._get(DEFINITIONS, "featuregates.config.openshift.io"))
+        version = Version.parse(await self._reader.server_version())
         operators = {}
         for name, resource in OPERATORS.items():
             # Read before what it is about: a ClusterOperator that is older says nothing of it.
@@ -167,7 +163,8 @@ async def controller_gates(reader: Reader) -> dict[str, bool] | None:
 
 def _patch(wanted: Features, now: Object) -> Object:
     marks = ",".join(f"{name}={number}" for name, number in wanted.revisions.items())
-    spec: Object = {"featureSet": wanted.feature_set or None}
+    # Once there is one, the API server has it be emptied and not be taken away.
+    spec: Object = {"featureSet": wanted.feature_set}
     if wanted.feature_set == CUSTOM:
         lists = {"enabled": list(wanted.enabled), "disabled": list(wanted.disabled)}
         spec["customNoUpgrade"] = lists

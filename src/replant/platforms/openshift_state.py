@@ -234,6 +234,15 @@ class Cluster:
         found = {gate: gate_at(gate, self.version) for gate in SET_GATES}
         return {gate: spec.default for gate, spec in found.items() if spec}
 
+    def told(self, features: Features) -> Wanted:
+        """What operators have to give by name: of the gates that are there, those that are not
+        locked. What becomes of the others is nobody's choice.
+        """
+        there = {gate: gate_at(gate, self.version) for gate in SET_GATES}
+        open_ = {gate for gate, spec in there.items() if spec and not spec.locked}
+        given = features.for_control_plane
+        return Wanted({gate: on for gate, on in given.items() if gate in open_}, by_name=True)
+
     def redirecting(self, gates: Collection[str]) -> dict[str, list[str]]:
         """Nodes that still redirect, and what: of these gates, or of others that are off unless
         somebody turns them on. What is on by itself is listed whatever we do.
@@ -264,7 +273,7 @@ def component_replicas(component: str, seen: Cluster) -> tuple[Replica, ...]:
 
 def control_plane_lags(seen: Cluster) -> Iterator[str]:
     """What of the control plane does not run yet as the FeatureGate says."""
-    wanted = Wanted(dict(seen.features.for_control_plane))
+    wanted = seen.told(seen.features)
     for component in COMPONENTS:
         operator = seen.operators[component]
         # Before an operator has understood what is new, all that it says is about what was.
@@ -325,6 +334,11 @@ STAYS = (
     f"The gates are turned off, but the feature set stays {CUSTOM}: nobody can leave it, and the "
     "cluster cannot be upgraded."
 )
+NOTHING_CARRIED = (
+    f"This cluster's FeatureGate knows no {NODE_SET} that it could take along to another version, "
+    f"and with {CUSTOM} there is no way to another one. Go back before the downgrade instead: "
+    "replant plan disable"
+)
 NO_UPGRADE = (
     f"{CUSTOM} can never be left again, and a cluster that has it cannot be upgraded to another "
     "minor, and is not supported."
@@ -339,9 +353,11 @@ def next_change(nodes: bool, wanted: Wanted, seen: Cluster, rules: Rules) -> Cha
     on = _direction(wanted)
     if on is None:
         return None
-    refuse_stuck(seen, rules)
+    refuse_stuck(seen, rules, by_name=wanted.by_name)
     if _uses_sets(seen):
-        feature_set = _set_for(nodes, on, wanted.gates, seen, rules)
+        # What is on by default is listed whatever the set is: nobody waits for it to go.
+        waited = () if wanted.by_name else wanted.gates
+        feature_set = _set_for(nodes, on, waited, seen, rules)
         if feature_set == seen.features.feature_set:
             return None
         refuse_change(seen, feature_set)
@@ -349,7 +365,7 @@ def next_change(nodes: bool, wanted: Wanted, seen: Cluster, rules: Rules) -> Cha
     return _custom_change(nodes, on, wanted, seen, rules)
 
 
-def refuse_stuck(seen: Cluster, rules: Rules) -> None:
+def refuse_stuck(seen: Cluster, rules: Rules, *, by_name: bool = False) -> None:
     """Refused where the FeatureGate cannot come to say what is needed."""
     now = seen.features.feature_set
     if now not in ("", CONTROL_PLANE_SET, NODE_SET, CUSTOM):
@@ -359,6 +375,8 @@ def refuse_stuck(seen: Cluster, rules: Rules) -> None:
             "migration's gates cannot be set beside it."
         )
     if not _uses_sets(seen):
+        if by_name:
+            raise Refused(NOTHING_CARRIED)
         refuse_change(seen, CUSTOM)
         if now != CUSTOM and not rules.no_upgrade:
             raise Refused(
@@ -464,7 +482,7 @@ def _listing(features: Features, gates: Collection[str], *, on: bool) -> Feature
 
 def _marked(features: Features, seen: Cluster) -> Features:
     """With the revisions of the operators that will have to make another one."""
-    wanted = Wanted(dict(features.for_control_plane))
+    wanted = seen.told(features)
     was = seen.features.for_control_plane
     gone = [gate for gate in was if gate not in wanted.gates]
     marks = {}

@@ -15,7 +15,14 @@ from replant.gates.versions import Version
 from replant.objects import Object
 from replant.sandbox.clock import LiveClock
 from replant.sandbox.cluster import Cluster
-from replant.sandbox.controllers.controlplane import RESTART, Replica, Replicas, Told, flag_problem
+from replant.sandbox.controllers.controlplane import (
+    API_SERVER,
+    RESTART,
+    Replica,
+    Replicas,
+    Told,
+    flag_problem,
+)
 from replant.sandbox.controllers.kubelet import Kubelet
 from replant.sandbox.refusals import ApiError, bad_request, conflict, not_found
 from replant.sandbox.resources import NODES
@@ -47,6 +54,11 @@ class Controls:
             "nodes": len(self._cluster.kubelets.all),
             "components": list(self._cluster.control_plane.components),
         }
+
+    @property
+    def version(self) -> str:
+        """That of the API servers."""
+        return str(self._cluster.control_plane.components[API_SERVER].all[0].process.version)
 
     # The control plane
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from replant.execute.census_model import Disk, Joined, Node, Trouble
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
-from replant.plan.model import GivenGates, Plan, RollNodes, SwitchControlPlane
+from replant.plan.model import ChangeVersion, GivenGates, Plan, RollNodes, SwitchControlPlane
 from replant.routing import AttachController, NodeView, Process, Route, Side, VolumeView, attach
 from replant.translate import driver_of
 
@@ -60,6 +60,10 @@ class Comparison:
             elif isinstance(step, RollNodes):
                 for change in step.changes:
                     kubelets[change.group] = _changed(kubelets[change.group], change.gates)
+            elif isinstance(step, ChangeVersion):
+                version = Version.parse(step.version)
+                controller = replace(controller, version=version)
+                kubelets = {name: replace(it, version=version) for name, it in kubelets.items()}
         return controller, kubelets
 
     @property

@@ -10,9 +10,9 @@ from replant.plan.preflight import controlplane, nodes, volumes, workloads
 from replant.plan.preflight.results import Results
 from replant.plan.situation import Situation
 
-_SWITCHING = (Goal.ENABLE, Goal.DISABLE)
-_TO_DRIVERS = (Goal.ENABLE, Goal.COMPLETE)
-_ALL = (Goal.ENABLE, Goal.DISABLE, Goal.COMPLETE)
+_SWITCHING = (Goal.ENABLE, Goal.DISABLE, Goal.DOWNGRADE)
+_TO_DRIVERS = (Goal.ENABLE, Goal.COMPLETE, Goal.DOWNGRADE)
+_ALL = (Goal.ENABLE, Goal.DISABLE, Goal.COMPLETE, Goal.DOWNGRADE)
 
 
 class _Look(NamedTuple):

@@ -127,7 +127,7 @@ class Api:
         return openapi.v3(self._registry, request.path_params["path"])
 
     async def _versions(self, _request: Request) -> Response:
-        return discovery.version(self._version)
+        return discovery.version(self.controls.version if self.controls else self._version)
 
     async def _health(self, _request: Request) -> Response:
         return discovery.health()

@@ -12,6 +12,7 @@ from replant.sandbox.controllers.kubelet import Kubelets
 from replant.sandbox.controllers.openshift import objects
 from replant.sandbox.controllers.openshift.machines import MachineConfigs
 from replant.sandbox.controllers.openshift.operators import StaticPodOperator
+from replant.sandbox.controllers.openshift.versions import VersionOperator
 from replant.sandbox.resources import DEFINITIONS
 
 COMPONENTS = {
@@ -42,11 +43,16 @@ def set_up(
     """Have a cluster be OpenShift: its definitions, its objects, and those who act on them."""
     for definition in objects.definitions(asked.feature_sets):
         world.store.create(DEFINITIONS, definition)
-    hosts = [it.host for it in control_plane.components[CONTROLLER].all]
-    _put(world, objects.first(COMPONENTS, hosts, asked.gates, asked.pools))
-    for component, kind in COMPONENTS.items():
-        add(StaticPodOperator(world, kind, control_plane.components[component], asked.gates))
-    add(MachineConfigs(world, kubelets, asked.gates))
+    replicas = control_plane.components[CONTROLLER].all
+    hosts, version = [it.host for it in replicas], replicas[0].process.version
+    _put(world, objects.first(COMPONENTS, hosts, asked.gates, asked.pools, version))
+    operators = [
+        StaticPodOperator(world, kind, control_plane.components[component], asked.gates)
+        for component, kind in COMPONENTS.items()
+    ]
+    machines = MachineConfigs(world, kubelets, asked.gates)
+    for controller in (*operators, machines, VersionOperator(world, operators, machines)):
+        add(controller)
 
 
 def _put(world: World, those: Iterable[Object]) -> None:

@@ -7,8 +7,10 @@ detached, as the real one does not; there is only the time that a reboot takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
+from replant.gates.versions import Version
 from replant.objects import Object
 from replant.routing import Process
 from replant.sandbox import evicting
@@ -38,6 +40,14 @@ STARTING = 10.0
 CURRENT = "machineconfiguration.openshift.io/currentConfig"
 
 
+@dataclass(frozen=True)
+class _Rendered:
+    """What a configuration makes of kubelets."""
+
+    gates: Mapping[str, bool]
+    version: Version | None
+
+
 class MachineConfigs(Controller):
     """All pools."""
 
@@ -52,8 +62,10 @@ class MachineConfigs(Controller):
         self._heard = True
         self._rolling: dict[str, str] = {}
         """By pool, the node that is on its way."""
-        self._rendered: dict[str, Mapping[str, bool]] = {}
-        """By the name of a configuration, what it gives to kubelets."""
+        self._version: Version | None = None
+        """Where the version operator leads; before it does, kubelets are what they are."""
+        self._rendered: dict[str, _Rendered] = {}
+        """By the name of a configuration, what it makes of kubelets."""
 
     def heard(self, event: Event) -> None:
         """Note what concerns pools."""
@@ -71,11 +83,11 @@ class MachineConfigs(Controller):
     def _look_at(self, pool: str) -> None:
         """Render, roll, and tell."""
         obj = self.store.get(self._pools, pool)
-        name, gates = self._wanted(pool)
+        name, rendered = self._wanted(pool)
         told = (obj["spec"].get("configuration") or {}).get("name")
         if told is None:
             # The first one: its nodes are so already.
-            self._rendered[name] = gates
+            self._rendered[name] = rendered
             self._set_configuration(pool, name)
             for node in self._nodes(pool):
                 self._annotate(node, name)
@@ -85,19 +97,30 @@ class MachineConfigs(Controller):
             self._begin_next(pool)
         self._tell(pool)
 
-    def _wanted(self, pool: str) -> tuple[str, dict[str, bool]]:
+    def is_at(self, version: Version) -> bool:
+        """Whether every kubelet is of a version, and no node is on its way."""
+        found = (self._kubelets.all[it.name].process.version for it in self.store.entries(NODES))
+        return not self._rolling and all(it == version for it in found)
+
+    def go_to(self, version: Version) -> None:
+        """Have all pools come to a version."""
+        self._heard = self._heard or version != self._version
+        self._version = version
+
+    def _wanted(self, pool: str) -> tuple[str, _Rendered]:
         features = self.store.get(self._features, CLUSTER)
         found: dict[str, bool] = {}
         for node in self._nodes(pool):
-            version = self._kubelets.all[node].process.version
+            version = self._version or self._kubelets.all[node].process.version
             found |= gates_of(features, self._defaults, version, nodes=True)
-        same = (name for name, gates in self._rendered.items() if gates == found)
-        return next(same, f"rendered-{len(self._rendered) + 1:08x}"), found
+        wanted = _Rendered(found, self._version)
+        same = (name for name, it in self._rendered.items() if it == wanted)
+        return next(same, f"rendered-{len(self._rendered) + 1:08x}"), wanted
 
     def _render(self, pool: str) -> None:
         """What is wanted by now; it may be something else than when this was begun."""
-        name, gates = self._wanted(pool)
-        self._rendered[name] = gates
+        name, rendered = self._wanted(pool)
+        self._rendered[name] = rendered
         self._set_configuration(pool, name)
 
     def _set_configuration(self, pool: str, name: str) -> None:
@@ -137,8 +160,9 @@ class MachineConfigs(Controller):
 
     def _reboot(self, pool: str, node: str) -> None:
         name = self.store.get(self._pools, pool)["spec"]["configuration"]["name"]
-        version = self._kubelets.all[node].process.version
-        process = Process(version, dict(self._rendered[name]))
+        rendered = self._rendered[name]
+        version = rendered.version or self._kubelets.all[node].process.version
+        process = Process(version, dict(rendered.gates))
         self._kubelets.restart(node, process, STARTING)
         self.world.clock.after(2 * STARTING, partial(self._finish, pool, node, name))
 

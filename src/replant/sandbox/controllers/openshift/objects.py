@@ -16,7 +16,9 @@ CONFIG, OPERATOR, MACHINES = (
 FEATURE_SETS = ("", "CustomNoUpgrade", "DevPreviewNoUpgrade", "TechPreviewNoUpgrade", "OKD")
 CONTROL_PLANE_SET, NODE_SET = "CSIMigrationControlPlane", "CSIMigrationNode"
 _OF_THE_SETS = ("", "AWS", "GCE", "AzureDisk", "AzureFile", "vSphere", "OpenStack")
-CLUSTER = "cluster"
+CLUSTER, VERSION = "cluster", "version"
+_MINORS_APART = 13
+"""OpenShift 4.10 has Kubernetes 1.23, and so on."""
 
 _OPEN: Object = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 _NAMES = {"type": "array", "items": {"type": "string"}}
@@ -32,6 +34,7 @@ def definitions(more_feature_sets: tuple[str, ...]) -> Iterator[Object]:
     }
     yield _definition(CONFIG, "FeatureGate", "featuregates", spec, status=False)
     yield _definition(CONFIG, "ClusterOperator", "clusteroperators", _OPEN)
+    yield _definition(CONFIG, "ClusterVersion", "clusterversions", _OPEN)
     yield _definition(OPERATOR, "KubeAPIServer", "kubeapiservers", _OPEN)
     yield _definition(OPERATOR, "KubeControllerManager", "kubecontrollermanagers", _OPEN)
     yield _definition(OPERATOR, "KubeScheduler", "kubeschedulers", _OPEN)
@@ -69,9 +72,17 @@ def first(
     hosts: list[str],
     gates: Mapping[str, bool],
     pools: tuple[str, ...],
+    version: Version,
 ) -> Iterator[Object]:
     """A cluster that is at rest: every component at its first revision."""
     yield {"apiVersion": CONFIG, "kind": "FeatureGate", "metadata": {"name": CLUSTER}, "spec": {}}
+    yield {
+        "apiVersion": CONFIG,
+        "kind": "ClusterVersion",
+        "metadata": {"name": VERSION},
+        "spec": {},
+        "status": {"desired": {"version": release_of(version)}},
+    }
     for component, kind in components.items():
         nodes = [{"nodeName": it, "currentRevision": 1, "targetRevision": 0} for it in hosts]
         yield {
@@ -101,6 +112,17 @@ def first(
                 "nodeSelector": {"matchLabels": {role(name): ""}},
             },
         }
+
+
+def release_of(version: Version) -> str:
+    """The OpenShift that comes with a Kubernetes."""
+    return f"4.{version.minor - _MINORS_APART}.{version.patch}"
+
+
+def kubernetes_of(release: str) -> Version:
+    """The Kubernetes that comes with an OpenShift."""
+    found = Version.parse(release)
+    return Version(1, found.minor + _MINORS_APART, found.patch)
 
 
 def observed_config(component: str, gates: Mapping[str, bool]) -> Object:

@@ -5,7 +5,9 @@ node by node that is installed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
+from replant.gates.versions import Version
 from replant.objects import Object
 from replant.sandbox.controllers.base import Controller, World
 from replant.sandbox.controllers.controlplane import Replicas
@@ -45,6 +47,7 @@ class StaticPodOperator(Controller):
         self._cluster_operators = served(world, CONFIG, "ClusterOperator")
         self._heard = False
         self._installing = False
+        self._version = replicas.all[0].process.version
         self._wanted: Mapping[str, bool] = {}
         """What the last revision gives."""
 
@@ -59,12 +62,23 @@ class StaticPodOperator(Controller):
             self.world.clock.after(OBSERVING, self._observe)
         return heard
 
-    def _observe(self) -> None:
+    def is_at(self, version: Version) -> bool:
+        """Whether every replica is of a version, and none on its way."""
+        there = all(it.up and it.process.version == version for it in self._replicas.all)
+        return there and not self._installing
+
+    def go_to(self, version: Version) -> None:
+        """Have every replica come to a version, as a revision of its own."""
+        if version != self._version:
+            self._version = version
+            self._observe(anew=True)
+
+    def _observe(self, *, anew: bool = False) -> None:
         features = self.store.get(self._features, CLUSTER)
-        version = self._replicas.all[0].process.version
-        gates = gates_of(features, self._defaults, version, nodes=False)
+        gates = gates_of(features, self._defaults, self._version, nodes=False)
         config = observed_config(self._component, gates)
-        if self.store.get(self._mine, CLUSTER)["spec"].get("observedConfig") == config:
+        same = self.store.get(self._mine, CLUSTER)["spec"].get("observedConfig") == config
+        if same and not anew:
             return
 
         def write(obj: Object) -> None:
@@ -96,7 +110,9 @@ class StaticPodOperator(Controller):
         self._installing = True
         self._write(lambda obj: _node(obj, host).update(targetRevision=latest))
         replica = next(it for it in self._replicas.all if it.host == host)
-        self._replicas.restart(replica, replica.wanted.with_gates(gates))
+        told = replica.wanted.with_gates(gates)
+        told = replace(told, process=replace(told.process, version=self._version))
+        self._replicas.restart(replica, told)
 
         def installed() -> None:
             self._installing = False
