@@ -41,6 +41,7 @@ GROUPS = {
     "CSIDriver": "storage.k8s.io",
     "VolumeAttachment": "storage.k8s.io",
     "PodDisruptionBudget": "policy",
+    "FeatureGate": "config.openshift.io",
 }
 """The API group that each kind of ours comes from: others may use the same word."""
 

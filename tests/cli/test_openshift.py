@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from replant.cluster.live import connect
+from replant.cluster.ports import FEATURE_GATES
 from replant.cluster.writing import LiveWriter
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import Plan
@@ -92,3 +93,32 @@ def test_a_downgrade_is_planned_and_proved(tmp_path: Path) -> None:
         code, _out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
         assert code == 1
         assert "Go back before the downgrade instead" in err
+
+
+def test_at_the_end_of_the_gates_nothing_is_done_and_it_is_said(tmp_path: Path) -> None:
+    said = "CSIMigrationAWS is on for good at Kubernetes 1.27"
+    with sandbox_of(openshift(kubernetesVersion="1.28.15"), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        code, plan, err = replant("plan", "enable", *config, "-o", "yaml")
+        assert code == 0, err
+        assert said.replace("1.27", "1.28") in plan.replace("\n    ", " ")
+        code, out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
+        assert (code, out) == (0, "")
+        assert "there is nothing to do" in err
+        assert "no longer operational, and nothing is done" in err
+
+        # A set that was left behind is found; on other clusters nobody looks for one.
+        async def leave(kubeconfig: str) -> None:
+            async with connect(kubeconfig) as reader:
+                patch = {"spec": {"featureSet": "CSIMigrationNode"}}
+                await LiveWriter(reader).patch(FEATURE_GATES, CLUSTER, patch)
+
+        code, out, _err = replant("scan", *config, "-o", "json")
+        assert "RP602" not in out
+        asyncio.run(leave(str(kubeconfig)))
+        code, out, _err = replant("scan", *config, "-o", "json")
+        (found,) = [it for it in json.loads(out)["findings"] if it["id"] == "RP602"]
+        assert (found["severity"], found["object"]["name"]) == ("warning", "cluster")
+    with sandbox_of(small(), tmp_path) as kubeconfig:
+        code, out, err = replant("scan", "--kubeconfig", str(kubeconfig), "-o", "json")
+        assert "FeatureGate" not in out + err

@@ -12,22 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from replant.cluster.ports import CSI_NODES, NODES, PODS, Resource
+from replant.cluster.ports import CSI_NODES, FEATURE_GATES, NODES, PODS, Resource
 from replant.errors import Halted, Refused
 from replant.execute.journal import State
 from replant.execute.run import Result
+from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.model import Goal, NodeMethod, Plan
-from replant.platforms.openshift import CLUSTER, FEATURE_GATES, POOLS, OpenShift
-from replant.platforms.openshift_state import (
-    CONTROL_PLANE_SET,
-    CUSTOM,
-    MIGRATED_PLUGINS,
-    NODE_SET,
-    PAUSED_BY,
-    Rules,
-)
+from replant.platforms.openshift import CLUSTER, POOLS, OpenShift
+from replant.platforms.openshift_state import MIGRATED_PLUGINS, PAUSED_BY, Rules
 from replant.routing import AttachController
 from tests.execute.living import Ground, ground, sandbox_of, small
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from replant.cluster.files import FileReader
+from replant.inventory.build import Builder
 from replant.inventory.checks.catalogue import TITLES
 from replant.inventory.findings import Severity
 from tests.inventory.clusters import (
@@ -68,6 +70,11 @@ def stateful_set(class_name: str | None) -> Object:
 
 def deployment(volume: Object) -> Object:
     return obj("Deployment", "web", "shop", spec={"template": {"spec": {"volumes": [volume]}}})
+
+
+def features(feature_set: str, *enabled: str) -> Object:
+    spec = {"featureSet": feature_set, "customNoUpgrade": {"enabled": list(enabled)}}
+    return obj("FeatureGate", "cluster", spec=spec)
 
 
 DEFAULT = annotated(**{"storageclass.kubernetes.io/is-default-class": "true"})
@@ -226,6 +233,13 @@ CASES = [
          {"target": "1.31"}),
     Case("RP601", WARNING, [pv(), driver()], [], f"Plugin {AWS}", "CSI",
          {"target": "1.24", "server": "1.22.1"}),
+    Case("RP602", WARNING, [features("CSIMigrationNode")], [features("")], "FeatureGate cluster",
+         "since the release before 1.28", {"server": "1.28.2"}),
+    Case("RP602", INFO, [features("CSIMigrationControlPlane")], [features("OKD")],
+         "FeatureGate cluster", "does nothing at 1.27", {"server": "1.27.2"}),
+    Case("RP602", WARNING, [features("CustomNoUpgrade", "Mine", "CSIMigrationAWS")],
+         [features("CustomNoUpgrade", "Mine", "CSIMigrationvSphere")], "FeatureGate cluster",
+         "It lists CSIMigrationAWS, which Kubernetes 1.27", {"server": "1.27.2"}),
     Case("RP701", BLOCKER, [px(), px_class(**SECURED)], [px(**SECURED), px_class(**SECURED)],
          "PersistentVolume px", SECRET_NAME),
     Case("RP702", BLOCKER,
@@ -252,6 +266,23 @@ def test_the_cluster_that_almost_has_it(case: Case) -> None:
 def test_every_finding_of_the_cluster_has_a_case() -> None:
     about_reading = {"RP001", "RP002", "RP003"}
     assert {case.id for case in CASES} == set(TITLES) - about_reading
+
+
+@pytest.mark.parametrize(
+    ("server", "severities"),
+    [("1.24.17", []), ("1.26.9", []), ("1.27.0", [INFO]), ("1.28.0", [WARNING])],
+)
+def test_a_feature_set_is_left_until_all_of_its_gates_are_on_for_good(
+    server: str, severities: list[Severity]
+) -> None:
+    result = scanned(features("CSIMigrationNode"), server=server)
+    assert [it.severity for it in found(result, "RP602")] == severities
+
+
+def test_nobody_misses_the_feature_gate_of_a_cluster_that_is_not_openshift() -> None:
+    reader = FileReader(Builder(), problem=print, note=print)
+    assert "CSINode" in reader.unknown()
+    assert "FeatureGate" not in reader.unknown()
 
 
 def test_portworx_without_security_needs_no_annotations() -> None:

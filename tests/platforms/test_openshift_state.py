@@ -9,25 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
+from replant.cluster.ports import FEATURE_GATES
 from replant.errors import Refused, Retryable
 from replant.execute.actuators import Wanted, differences
+from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET, SET_GATES
 from replant.gates.versions import Version
 from replant.objects import Object
-from replant.platforms.openshift import (
-    CLUSTER_OPERATORS,
-    DEFINITIONS,
-    FEATURE_GATES,
-    OPERATORS,
-    POOLS,
-)
+from replant.platforms.openshift import CLUSTER_OPERATORS, DEFINITIONS, OPERATORS, POOLS
 from replant.platforms.openshift_state import (
     COMPONENTS,
-    CONTROL_PLANE_SET,
-    CUSTOM,
-    NODE_SET,
     PAUSED_BY,
     REVISIONS,
-    SET_GATES,
     Cluster,
     Features,
     Operator,
@@ -41,6 +33,7 @@ from replant.platforms.openshift_state import (
     next_change,
     pool_replicas,
     refuse_change,
+    what_means_nothing,
 )
 
 AWS, GATE = "kubernetes.io/aws-ebs", "CSIMigrationAWS"
@@ -292,6 +285,7 @@ def test_what_must_come_first_is_waited_for(
     assert str(raised.value).startswith(why)
 
 
+NO_CONSENT = replace(ORDERED, no_upgrade=False)
 KEPT, DROPPED = replace(ON, by_name=True), replace(BACK, by_name=True)
 
 
@@ -318,13 +312,39 @@ def test_what_is_on_by_default_is_given_by_name_to_be_taken_along() -> None:
     assert not differences(replica, DROPPED)
 
 
+GA = Version.parse("1.27.3")
+
+
+@pytest.mark.parametrize("nodes", [CP, NODES])
+def test_what_is_on_for_good_is_left_alone(nodes: bool) -> None:
+    for allowed in (SETS, PLAIN, None):
+        seen = replace(cluster(allowed=allowed), version=GA)
+        # Without consent to CustomNoUpgrade, for there is nothing to consent to.
+        assert next_change(nodes, ON, seen, NO_CONSENT) is None
+        assert next_change(nodes, BACK, seen, NO_CONSENT) is None
+        assert what_means_nothing(ON, seen) == (
+            "CSIMigrationAWS is on for good at Kubernetes 1.27: the feature sets "
+            "CSIMigrationControlPlane and CSIMigrationNode are no longer operational, and nothing "
+            "is done."
+        )
+        with pytest.raises(Refused, match="cannot be turned off at Kubernetes"):
+            next_change(nodes, OFF, seen, ORDERED)
+    assert what_means_nothing(ON, cluster()) == ""
+
+
+def test_a_set_that_is_inert_has_converged_and_is_taken_along() -> None:
+    seen = replace(cluster(AT[NODE_SET], gates=[]), version=GA)
+    assert list(control_plane_lags(seen)) == []
+    (replica, *_) = component_replicas(KCM, seen)
+    assert not differences(replica, KEPT)
+    bare = replace(cluster(gates=[]), version=GA)
+    assert told(next_change(CP, KEPT, bare, ORDERED)) == CONTROL_PLANE_SET
+
+
 @pytest.mark.parametrize("features", [Features(), CUSTOM_ON])
 def test_without_the_sets_nothing_can_be_taken_along(features: Features) -> None:
     with pytest.raises(Refused, match="Go back before the downgrade instead"):
         next_change(CP, KEPT, cluster(features, allowed=PLAIN), ORDERED)
-
-
-NO_CONSENT = replace(ORDERED, no_upgrade=False)
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
     _choose_parallel(given, plan)
     if not plan.steps:
         click.echo("The plan has no steps: there is nothing to do.", err=True)
+        for check in plan.preflight:
+            if check.check == "feature-sets":
+                click.echo(printable(check.message), err=True)
         return 0
     if not given["yes"] and not _agreed(plan, run, given):
         click.echo("nothing was done", err=True)

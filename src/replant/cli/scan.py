@@ -86,7 +86,7 @@ def command(ctx: click.Context, /, output: str, fail_on: str, verbose: bool, **g
 
     report = Report(verbose=verbose)
     try:
-        result = Scanning(report, **given).run()
+        result = Scanning(report, detect=True, **given).run()
     except ReplantError as error:
         report.problem(error)
         ctx.exit(FAILED)

@@ -11,7 +11,7 @@ from replant.cli.bulk import collector_off
 from replant.cli.options import MAX_SIZE_MIB
 from replant.cli.reporting import Report
 from replant.cluster.files import FileReader
-from replant.cluster.ports import Reader
+from replant.cluster.ports import FEATURE_GATES, Reader
 from replant.errors import Forbidden, InputError
 from replant.gates.versions import Version
 from replant.inventory.build import Builder
@@ -126,6 +126,7 @@ class Scanning:
                 from replant.platforms.openshift import controller_gates
 
                 self.controller_gates = await controller_gates(reader)
+                await collector.collect_one(FEATURE_GATES, "cluster")
             inventory = self._finish(builder, server, collector.unknown)
             if self._namespace:
                 inventory.control_plane = await collector.control_plane()

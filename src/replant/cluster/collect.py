@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from replant.cluster.ports import PODS, SCANNED, Reader, Resource
-from replant.errors import Final, Forbidden, NotServed, ReplantError
+from replant.errors import Final, Forbidden, Missing, NotServed, ReplantError
 from replant.inventory.build import Builder
 from replant.inventory.controlplane import ControlPlanePod
 from replant.inventory.records import TYPES
@@ -86,6 +86,20 @@ class Collector:
             if ours is None:
                 raise
             raise _first(ours) from None
+
+    async def collect_one(self, resource: Resource, name: str) -> None:
+        """Read one object, if it is there."""
+        kind = resource.kind
+        try:
+            record = self._record(kind, msgspec.Raw(await self._reader.get(resource, name)))
+        except Forbidden as error:
+            self.unknown[kind] = str(error)
+        except Missing:
+            pass
+        else:
+            count = self._builder.counts(kind)
+            used = record is not None and self._add(kind, record)
+            count.seen, count.used, count.passed_over = 1, int(used), int(not used)
 
     async def control_plane(self) -> list[ControlPlanePod]:
         """The control plane's components, whichever namespace is scanned."""

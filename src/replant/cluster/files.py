@@ -12,7 +12,7 @@ import msgspec
 from replant.errors import InputError
 from replant.inventory.build import Builder
 from replant.inventory.checks.reading import ABSENT
-from replant.inventory.records import TYPES
+from replant.inventory.records import OF_PLATFORMS, TYPES
 from replant.manifests import jsontext
 from replant.manifests.documents import Document, Item, documents
 from replant.manifests.sources import Source
@@ -79,7 +79,7 @@ class FileReader:
 
     def unknown(self) -> dict[str, str]:
         """The kinds that no source had anything of."""
-        return {kind: ABSENT for kind in TYPES if kind not in self._known}
+        return {kind: ABSENT for kind in TYPES if kind not in self._known | OF_PLATFORMS}
 
     def _document(self, document: Document) -> None:
         kind, version = "", ""

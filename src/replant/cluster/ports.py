@@ -52,6 +52,8 @@ CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True)
 EVENTS = Resource("Event", "events", namespaced=True)
 SECRETS = Resource("Secret", "secrets", namespaced=True)
 LEASES = Resource("Lease", "leases", "coordination.k8s.io", namespaced=True)
+FEATURE_GATES = Resource("FeatureGate", "featuregates", "config.openshift.io")
+"""OpenShift's; one of them, ``cluster``, is read where there is one."""
 
 SCANNED = (
     PERSISTENT_VOLUMES,

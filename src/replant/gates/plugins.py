@@ -84,7 +84,7 @@ def migrated(plugin: str, version: Version, gates: Mapping[str, bool] | None = N
     given = gates or {}
     if gate_at(life.migration_gate, version) is None:
         # Before the gate nothing was redirected; a gate that is gone is on for ever.
-        return _was_there_before(life.migration_gate, version)
+        return was_there_before(life.migration_gate, version)
     return _on(BASE_GATE, version, given, gone_means=True) and _on(
         life.migration_gate, version, given, gone_means=True
     )
@@ -121,11 +121,12 @@ def migrated_by_default_from(plugin: str) -> Version | None:
 def _on(gate: str, version: Version, given: Mapping[str, bool], *, gone_means: bool) -> bool:
     spec = gate_at(gate, version)
     if spec is None:
-        return gone_means and _was_there_before(gate, version)
+        return gone_means and was_there_before(gate, version)
     return spec.default if spec.locked else given.get(gate, spec.default)
 
 
-def _was_there_before(gate: str, version: Version) -> bool:
+def was_there_before(gate: str, version: Version) -> bool:
+    """Whether an earlier minor had a gate."""
     minor = Version(1, 14)
     while minor < version:
         if gate_at(gate, minor):

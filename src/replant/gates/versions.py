@@ -30,6 +30,10 @@ class Version(NamedTuple):
         """The minor after this one."""
         return Version(self.major, self.minor + 1)
 
+    def previous_minor(self) -> Version:
+        """The minor before this one."""
+        return Version(self.major, self.minor - 1)
+
     @property
     def first_patch(self) -> Version:
         """The first release of this minor."""

@@ -31,6 +31,7 @@ _KEPT_IN = {
     "CSIDriver": ("drivers",),
     "VolumeAttachment": ("attachments",),
     "PodDisruptionBudget": ("budgets",),
+    "FeatureGate": ("feature_gate",),
 }
 """Where an inventory keeps what it has of a kind; templates of all kinds are kept together."""
 
@@ -56,6 +57,7 @@ class Builder:
             "CSIDriver": self._driver,
             "VolumeAttachment": self._attachment,
             "PodDisruptionBudget": self._budget,
+            "FeatureGate": self._feature_gate,
         }
 
     def counts(self, kind: str) -> ReadCount:
@@ -134,6 +136,10 @@ class Builder:
             # The others say nothing that concerns volumes, and there are many nodes.
             status.conditions = [it for it in status.conditions if it.type == READY]
         self._inventory.nodes[record.metadata.name] = record
+
+    def _feature_gate(self, kind: str, record: records.FeatureGate) -> None:  # noqa: ARG002
+        if record.metadata.name == "cluster":  # any other means nothing
+            self._inventory.feature_gate = record
 
     def _csi_node(self, kind: str, record: records.CSINode) -> None:  # noqa: ARG002
         self._inventory.csi_nodes[record.metadata.name] = record

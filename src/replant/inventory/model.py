@@ -172,6 +172,8 @@ class Inventory:
     """The CSI drivers that are installed, and their fsGroupPolicy."""
     attachments: list[records.VolumeAttachment] = field(default_factory=list)
     budgets: list[records.PodDisruptionBudget] = field(default_factory=list)
+    feature_gate: records.FeatureGate | None = None
+    """OpenShift's."""
     read: dict[str, ReadCount] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     """The kinds that were not read, and why."""

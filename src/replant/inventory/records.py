@@ -427,6 +427,26 @@ class PodDisruptionBudget(Record, gc=False, kw_only=True):
     status: BudgetStatus | None = None
 
 
+class CustomGates(Struct, gc=False):
+    """Gates that a FeatureGate lists by themselves."""
+
+    enabled: list[str] | None = None
+    disabled: list[str] | None = None
+
+
+class FeatureGateSpec(Struct, gc=False, rename="camel"):
+    """Which features a whole OpenShift has."""
+
+    feature_set: str | None = None
+    custom_no_upgrade: CustomGates | None = None
+
+
+class FeatureGate(Record, gc=False, kw_only=True):
+    """OpenShift's only one."""
+
+    spec: FeatureGateSpec | None = None
+
+
 TYPES: dict[str, type[Struct]] = {
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
@@ -444,5 +464,9 @@ TYPES: dict[str, type[Struct]] = {
     "CSIDriver": CSIDriver,
     "VolumeAttachment": VolumeAttachment,
     "PodDisruptionBudget": PodDisruptionBudget,
+    "FeatureGate": FeatureGate,
 }
 """How each kind that an inventory needs is read."""
+
+OF_PLATFORMS = frozenset({"FeatureGate"})
+"""Kinds that most clusters do not have: nobody misses them."""

@@ -9,6 +9,7 @@ from replant.inventory.checks import (
     attachments,
     classes,
     drivers,
+    featuresets,
     portworx,
     reading,
     versions,
@@ -31,6 +32,7 @@ CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     attachments.findings,
     portworx.findings,
     versions.findings,
+    featuresets.findings,
 )
 
 _DECISIVE = ("PersistentVolume", "StorageClass")

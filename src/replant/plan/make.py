@@ -16,7 +16,7 @@ from replant.plan.courses import given, proved
 from replant.plan.downgrade import downgrade_steps, outlook
 from replant.plan.model import API_VERSION, KIND, Check, Goal, NodeGroup, NodeMethod, Plan, Step
 from replant.plan.preflight import preflight
-from replant.plan.preflight.nodes import platform_drains
+from replant.plan.preflight.nodes import feature_sets, platform_drains
 from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
@@ -71,8 +71,12 @@ def _steps(wanted: Wanted, now: Situation, attach_controller: AttachController) 
 def _looked_at(
     wanted: Wanted, now: Situation, attach_controller: AttachController
 ) -> tuple[Check, ...]:
-    found = (*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now))
-    return (*found, *outlook(now, attach_controller, wanted.to)) if wanted.to else found
+    found = [*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)]
+    if wanted.platform == OPENSHIFT:
+        found += feature_sets(wanted.goal, now)
+    if wanted.to:
+        found += outlook(now, attach_controller, wanted.to)
+    return tuple(found)
 
 
 def refuse_other(plan: Plan, inventory: Inventory) -> None:

@@ -10,15 +10,15 @@ from collections.abc import Callable
 
 import msgspec
 
-from replant.cluster.ports import CSI_NODES, Reader, Resource, Writer
+from replant.cluster.ports import CSI_NODES, FEATURE_GATES, Reader, Resource, Writer
 from replant.errors import Final, Forbidden, Missing, Refused, printable
 from replant.execute.actuators import KUBELETS, Place, Replica, Wanted
+from replant.gates.featuresets import CUSTOM
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.courses import CONTROLLER
 from replant.platforms.openshift_state import (
     COMPONENTS,
-    CUSTOM,
     MIGRATED_PLUGINS,
     PAUSED_BY,
     REVISIONS,
@@ -36,9 +36,9 @@ from replant.platforms.openshift_state import (
     observed_gates,
     pool_replicas,
     refuse_stuck,
+    what_means_nothing,
 )
 
-FEATURE_GATES = Resource("FeatureGate", "featuregates", "config.openshift.io")
 CLUSTER_OPERATORS = Resource("ClusterOperator", "clusteroperators", "config.openshift.io")
 POOLS = Resource("MachineConfigPool", "machineconfigpools", "machineconfiguration.openshift.io")
 DEFINITIONS = Resource(
@@ -93,6 +93,8 @@ class OpenShift:
                 seen, features = await self._look()
                 change = next_change(place == KUBELETS, wanted, seen, self._rules)
                 if change is None:
+                    if why := what_means_nothing(wanted, seen):
+                        self._tell(why)
                     return
                 await self._make(change, features)
 

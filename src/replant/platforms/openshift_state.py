@@ -12,13 +12,20 @@ from typing import Any
 
 from replant.errors import Refused, Retryable, shown
 from replant.execute.actuators import Replica, Wanted, differences
+from replant.gates.featuresets import (
+    CONTROL_PLANE_SET,
+    CUSTOM,
+    NODE_SET,
+    PLUGINS,
+    SET_GATES,
+    inert,
+    is_settled,
+)
 from replant.gates.history import gate_at
-from replant.gates.plugins import BASE_GATE, LIVES
+from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.objects import Object
 
-CONTROL_PLANE_SET, NODE_SET = "CSIMigrationControlPlane", "CSIMigrationNode"
-CUSTOM = "CustomNoUpgrade"
 FOR_EVER = (CUSTOM, "TechPreviewNoUpgrade", "DevPreviewNoUpgrade")
 """The API server lets nobody leave these."""
 
@@ -29,11 +36,6 @@ REVISIONS = "replant.dev/revisions"
 """On the FeatureGate: how far operators were that had to act on its last change."""
 PAUSED_BY = "replant.dev/paused-by"
 """On a MachineConfigPool that we have paused, and that we will let go on."""
-
-_OF_THE_SETS = ("AWS", "GCE", "AzureDisk", "AzureFile", "vSphere", "OpenStack")
-SET_GATES = (BASE_GATE, *(f"CSIMigration{it}" for it in _OF_THE_SETS))
-"""What both feature sets turn on."""
-PLUGINS = tuple(plugin for plugin, life in LIVES.items() if life.suffix in _OF_THE_SETS)
 
 
 # What is seen
@@ -238,10 +240,13 @@ class Cluster:
         """What operators have to give by name: of the gates that are there, those that are not
         locked. What becomes of the others is nobody's choice.
         """
-        there = {gate: gate_at(gate, self.version) for gate in SET_GATES}
-        open_ = {gate for gate, spec in there.items() if spec and not spec.locked}
         given = features.for_control_plane
-        return Wanted({gate: on for gate, on in given.items() if gate in open_}, by_name=True)
+        choice = [it for it in given if gate_at(it, self.version) and not self.is_settled(it)]
+        return Wanted({gate: given[gate] for gate in choice}, by_name=True)
+
+    def is_settled(self, gate: str) -> bool:
+        """Whether a gate is on for good, whatever anybody says."""
+        return is_settled(gate, self.version)
 
     def redirecting(self, gates: Collection[str]) -> dict[str, list[str]]:
         """Nodes that still redirect, and what: of these gates, or of others that are off unless
@@ -264,10 +269,13 @@ def component_replicas(component: str, seen: Cluster) -> tuple[Replica, ...]:
     operator = seen.operators[component]
     passed = seen.features.revisions.get(component)
     elsewhere = next(control_plane_lags(seen), "")
+    # Operators need not pass on what is on for good; the FeatureGate takes it along all the same.
+    carried = {it: on for it, on in seen.features.for_control_plane.items() if seen.is_settled(it)}
+    gates = {**carried, **operator.gates}
     found = []
     for name, current, target in operator.nodes:
         lag = operator.lag(name, current, target, passed) or elsewhere
-        found.append(Replica(name, operator.gates, None, not lag, lag, seen.defaults))
+        found.append(Replica(name, gates, None, not lag, lag, seen.defaults))
     return tuple(found)
 
 
@@ -351,7 +359,7 @@ def next_change(nodes: bool, wanted: Wanted, seen: Cluster, rules: Rules) -> Cha
     Retryable says what must come first, Refused why it cannot be.
     """
     on = _direction(wanted)
-    if on is None:
+    if on is None or (not wanted.by_name and _means_nothing(on, wanted, seen)):
         return None
     refuse_stuck(seen, rules, by_name=wanted.by_name)
     if _uses_sets(seen):
@@ -413,6 +421,24 @@ def _direction(wanted: Wanted) -> bool | None:
     if len(directions) > 1:
         raise Refused("On OpenShift the migration's gates are all on or all off.")
     return directions.pop() if directions else None
+
+
+def what_means_nothing(wanted: Wanted, seen: Cluster) -> str:
+    """What to say where gates are on for good, and so nothing is done."""
+    if wanted.by_name or not wanted.gates or not all(map(seen.is_settled, wanted.gates)):
+        return ""
+    return inert(wanted.gates, seen.version)
+
+
+def _means_nothing(on: bool, wanted: Wanted, seen: Cluster) -> bool:
+    """Whether all of it is on for good, so that no feature set changes anything any more."""
+    settled = [it for it in wanted.gates if seen.is_settled(it)]
+    if settled and not on and not all(on is None for on in wanted.gates.values()):
+        raise Refused(
+            f"{', '.join(settled)} cannot be turned off at Kubernetes {seen.version.of_minor}: it "
+            "is on for good, and the feature sets are no longer operational."
+        )
+    return len(settled) == len(wanted.gates)
 
 
 def _uses_sets(seen: Cluster) -> bool:

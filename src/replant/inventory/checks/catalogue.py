@@ -39,6 +39,7 @@ TITLES: dict[str, str] = {
     "RP502": "VolumeAttachment that is stuck",
     "RP503": "Volume attached by the side that will not detach it",
     "RP601": "What changes for a plugin at the target version",
+    "RP602": "Feature set of OpenShift that means nothing any more",
     "RP701": "Portworx volume without its security annotations",
     "RP702": "Pod that waits for a Portworx volume without a token",
 }
