@@ -63,14 +63,17 @@ class Driver:
     fs_group: str = "File"
     classes: tuple[ClassOf, ...] = ()
     snapshots: bool = True
-    resizes: bool = True
     olm_package: str = ""
     """The package of the operator with which OLM has installed it in former times."""
+    olm_deployment: str = ""
+    """What that operator's Deployment is called."""
     own_operator: bool = False
     """Its vendor's operator installs it: ours looks, and says what it sees."""
     controller: str = ""
     node: str = ""
     """Names of its Deployment and DaemonSet: those that OLM's operator had given them."""
+    roles: str = ""
+    """What its roles are called after, if not after its backend: for the same reason."""
 
     @property
     def plural(self) -> str:
@@ -106,6 +109,8 @@ _ALL = (
             ClassOf("gp2-csi", {"type": "gp2", "encrypted": "true"}),
         ),
         olm_package="aws-ebs-csi-driver-operator",
+        olm_deployment="aws-ebs-csi-driver-operator",
+        roles="ebs",
     ),
     Driver(
         "pd.csi.storage.gke.io",
@@ -139,8 +144,8 @@ _ALL = (
         "manila-cloud-credentials",
         attach=False,
         fs_group="None",
-        resizes=False,
         olm_package="manila-csi-driver-operator",
+        olm_deployment="csi-driver-manila-operator",
         controller="openstack-manila-csi-controllerplugin",
         node="openstack-manila-csi-nodeplugin",
     ),

@@ -7,156 +7,358 @@ any two writes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import replace
 
-from replant.drivers.catalog import Cloud, Driver
+from replant.drivers import adoption
+from replant.drivers.classes import classes
+from replant.drivers.conditions import (
+    DISABLED,
+    FALSE,
+    PREREQS,
+    TRUE,
+    UNKNOWN,
+    Condition,
+    conditions_of,
+    phase,
+    unions,
+)
 from replant.drivers.crds import default_cr
+from replant.drivers.credentials import awaited
 from replant.drivers.kinds import Key, key_of
-from replant.drivers.operand import Facts, Split, operand
-from replant.drivers.sameness import HASH, annotations_of, covers, marked
-from replant.drivers.settings import settings_of
+from replant.drivers.naming import OPERAND
+from replant.drivers.operand import Facts, before_credentials, operand
+from replant.drivers.sameness import (
+    annotations_of,
+    has_strangers,
+    is_as_wanted,
+    is_ours,
+    leaving,
+    marked,
+    must_be_made_anew,
+    was_applied,
+)
+from replant.drivers.seen import Decision, Look, Seen
+from replant.drivers.settings import Adoption, Credentials, Settings, State, settings_of
+from replant.drivers.status import parts, said, whole
 from replant.drivers.values import Values
+from replant.drivers.writes import (
+    Annotate,
+    Apply,
+    Create,
+    Delete,
+    Finalizers,
+    Replace,
+    Write,
+)
+from replant.errors import InputError
 from replant.objects import Object
 
+FINALIZER = "csi.openshift.io/operand"
+"""Keeps the CR of an optional driver until nothing uses the driver."""
 
-class Look(StrEnum):
-    """Look at this, and ask again."""
-
-    USES = "what uses the driver"
-    SHARE_TYPES = "the share types of Manila"
-    WORKLOADS = "every Deployment, StatefulSet and DaemonSet"
-
-
-@dataclass(frozen=True, slots=True)
-class Uses:
-    """What uses a driver, each as a person calls it, such as ``PersistentVolume pv-1``."""
-
-    names: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """What is known of one driver; None is what is not there, or has not been looked at."""
-
-    driver: Driver
-    now: float
-    """Seconds since 1970."""
-    cloud: Cloud | None = None
-    """Where the cluster is; see ``catalog.cloud_of``."""
-    cr: Object | None = None
-    objects: Mapping[Key, Object] = field(default_factory=dict)
-    """What is there of the keys that ``wanted_keys`` names. A Secret needs its metadata only."""
-    classes: Sequence[Object] = ()
-    """Every StorageClass of the cluster."""
-    nodes: int = 0
-    """How many nodes there are: one alone gets one replica of a controller."""
-    served: frozenset[str] = frozenset()
-    """Kinds of others that the cluster serves: CredentialsRequest, VolumeSnapshotClass, ..."""
-    infrastructure: Object | None = None
-    """OpenShift's, called ``cluster``."""
-    subscriptions: Sequence[Object] = ()
-    """Every Subscription of OLM."""
-    storage: Object | None = None
-    """OpenShift's Storage ``cluster``: it keeps what an adoption must not forget. Else the CR does."""
-    vendor: Object | None = None
-    """ClusterCSIDriver of the driver's name, or Portworx's StorageCluster: read and reported."""
-    uses: Uses | None = None
-    """Looked at when asked for."""
-    share_types: tuple[str, ...] | None = None
-    """Of Manila; none for a cloud without that service. Looked at when asked for."""
-    workloads: Sequence[Object] | None = None
-    """All Deployments, StatefulSets and DaemonSets. Looked at when asked for."""
-    split: Split | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Apply:
-    """Server-side apply, by force, under our field manager."""
-
-    object: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Create:
-    """Create it if it is not there; somebody's own is never overwritten."""
-
-    object: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Put it in the place of what was seen: it has that uid and resourceVersion."""
-
-    object: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Delete:
-    """Delete this very object, as it was seen: by its uid and resourceVersion."""
-
-    object: Object
-
-
-@dataclass(frozen=True, slots=True)
-class Annotate:
-    """Set these annotations on an object as it was seen (its resourceVersion); None removes one."""
-
-    object: Object
-    annotations: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Finalizers:
-    """Give an object, as it was seen, exactly these finalizers."""
-
-    object: Object
-    finalizers: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """Write the status of a CR, as it was seen."""
-
-    object: Object
-    status: Object
-
-
-Write = Apply | Create | Replace | Delete | Annotate | Finalizers | Status
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What to do now: look, or else write, or else wait."""
-
-    writes: tuple[Write, ...] = ()
-    look: tuple[Look, ...] = ()
-    """If there are any: look at these first, and ask again; nothing is written before."""
-    again: float | None = None
-    """Ask again after so many seconds, even if nothing was heard; None to wait for a change."""
-    why: str = ""
+WAIT = 10.0
+"""Seconds until something is looked at again that others are to do: they may not be heard of."""
+SLOW_WAIT = 60.0
+"""The same for what takes its time, such as share types that may come."""
 
 
 def wanted_keys(seen: Seen, values: Values) -> frozenset[Key]:
     """All that has to be looked at for a driver, apart from what ``Seen`` has fields for.
 
-    Which it is follows from the driver, its CR, the Storage, ``served`` and the split.
+    What is found may name more: ask again until all that it names has been looked at.
     """
-    return frozenset(
-        key_of(it) for it in operand(seen.driver, settings_of(seen.cr or {}), values, Facts())
-    )
+    driver = seen.driver
+    csi: Key = ("CSIDriver", "", driver.name)
+    if driver.own_operator:
+        return frozenset({csi})
+    keys: set[Key] = {csi, seen.secret_key}
+    keys.update(adoption.olm_keys(driver, seen.keeper))
+    facts = replace(seen.facts(Settings()), replicas=2)
+    keys.update(key_of(it) for it in operand(driver, Settings(), values, facts))
+    return frozenset(keys)
 
 
 def decide(seen: Seen, values: Values) -> Decision:
     """What comes next for a driver."""
     if seen.cr is None:
-        return Decision((Create(default_cr(seen.driver)),), why="a default driver has a CR")
-    settings = settings_of(seen.cr)
-    writes: list[Write] = []
-    for wanted in operand(seen.driver, settings, values, Facts()):
-        obj = marked(wanted)
-        found = seen.objects.get(key_of(obj))
-        if found is None or annotations_of(found).get(HASH) != annotations_of(obj)[HASH] or not covers(found, obj):
-            writes.append(Apply(obj))
-    return Decision(tuple(writes))
+        if seen.driver.default and seen.cloud is seen.driver.cloud:
+            return Decision((Create(default_cr(seen.driver)),), why="it is installed by default")
+        return Decision(why="nobody has asked for it")
+    if seen.driver.default and FINALIZER in _finalizers(seen.cr):
+        # It comes back by itself, so there is nothing that its CR would have to be kept for.
+        return Decision((_without_finalizer(seen.cr),), why="a default driver's CR may go")
+    if seen.driver.default and leaving(seen.cr):
+        return Decision(again=WAIT, why="its CR is being deleted, and comes back")
+    try:
+        settings = settings_of(seen.cr)
+    except InputError as error:
+        told = phase("InvalidSettings", str(error), degraded=TRUE, available=UNKNOWN)
+        return said(seen, told, why=str(error))
+    return _Driver(seen, values, seen.cr, settings).decide()
+
+
+class _Driver:
+    """A driver that has a CR which can be read."""
+
+    def __init__(self, seen: Seen, values: Values, cr: Object, settings: Settings) -> None:
+        self.seen = seen
+        self.values = values
+        self.cr = cr
+        self.settings = settings
+        self.driver = seen.driver
+        self.names = seen.names
+        self.csi_driver = seen.csi_driver
+
+    def decide(self) -> Decision:
+        """What comes next."""
+        if self.settings.management is State.UNMANAGED and not leaving(self.cr):
+            message = "managementState is Unmanaged: nothing is changed, and nothing is known"
+            everything = dict.fromkeys(
+                ("available", "progressing", "degraded", "upgradeable"), UNKNOWN
+            )
+            return self.say(phase("Unmanaged", message, **everything), why="it is Unmanaged")
+        if self.driver.own_operator:
+            return self._report_vendor()
+        if leaving(self.cr) or self.settings.management is State.REMOVED:
+            return self._remove()
+        return self._refuse() or self._adopt() or self._install()
+
+    def say(
+        self,
+        told: Sequence[Condition],
+        again: float | None = None,
+        writes: tuple[Write, ...] = (),
+        why: str = "",
+    ) -> Decision:
+        """Write what comes next, and then the status."""
+        return said(self.seen, told, again, writes, why)
+
+    # What keeps it from doing anything
+
+    def _refuse(self) -> Decision | None:
+        cloud = self.seen.cloud
+        if cloud is not None and self.driver.cloud is not None and cloud is not self.driver.cloud:
+            message = (
+                f"{self.driver.name} is for {self.driver.cloud}, and this cluster is in {cloud}"
+            )
+            return self._blocked("OtherCloud", message)
+        if self.seen.vendor is not None and _is_managed(self.seen.vendor):
+            return self._report_platform(self.seen.vendor)
+        return None
+
+    def _blocked(self, reason: str, message: str) -> Decision:
+        told = phase(reason, message, available=UNKNOWN, degraded=TRUE)
+        told.append(Condition(PREREQS, FALSE, reason, message))
+        return self.say(told, why=message)
+
+    def _report_platform(self, vendor: Object) -> Decision:
+        """OpenShift's own operator runs the driver: two would fight."""
+        message = f"ClusterCSIDriver {self.driver.name} is managed by OpenShift's own operator"
+        theirs = conditions_of(vendor)
+        told = [replace(it, since=None) for it in unions(theirs)]
+        told.append(Condition(PREREQS, FALSE, "ManagedByPlatform", message))
+        return self.say(told, why=message)
+
+    def _report_vendor(self) -> Decision:
+        """A driver that its vendor's operator installs is looked at, and that is all."""
+        vendor = self.seen.vendor
+        state = str(((vendor or {}).get("status") or {}).get("phase") or "")
+        if self.csi_driver is None:
+            message = (
+                f"CSIDriver {self.driver.name} is not there: its vendor's operator installs it, "
+                "and CSI has to be turned on in the StorageCluster"
+            )
+            told = phase("NotInstalled", message, available=FALSE)
+            told.append(Condition(PREREQS, FALSE, "NotInstalled", message))
+        elif state and state.lower() not in ("online", "running"):
+            message = f"its StorageCluster says {state}"
+            told = phase("VendorNotOnline", message, degraded=TRUE)
+            told.append(Condition(PREREQS, TRUE))
+        else:
+            told = [*phase("", ""), Condition(PREREQS, TRUE)]
+        drop = self.driver.default or FINALIZER in _finalizers(self.cr)
+        writes = (_without_finalizer(self.cr),) if drop and leaving(self.cr) else ()
+        return self.say(told, writes=writes, why="its vendor's operator installs it")
+
+    # Adoption
+
+    def _adopt(self) -> Decision | None:
+        keeper = self.seen.storage or self.cr
+        step = adoption.olm_step(self.driver, keeper, self.seen.subscriptions, self.seen.objects)
+        if step is not None:
+            told = phase("RemovingOLMOperator", step.message, progressing=TRUE, available=FALSE)
+            return self.say(told, WAIT, step.writes, step.message)
+        begun = adoption.has_begun(self.driver, keeper)
+        if self.csi_driver is None or not adoption.is_foreign(self.csi_driver):
+            if begun and self.csi_driver is not None:
+                done = adoption.finished(self.driver, keeper)
+                return Decision((done,), why="the operand of OLM's operator is ours")
+            return None
+        if begun:
+            return None  # OLM's operator is gone, and what it left is ours to take
+        return self._adopt_foreign(self.csi_driver)
+
+    def _adopt_foreign(self, csi_driver: Object) -> Decision | None:
+        who = adoption.installed_by(csi_driver)
+        message = f"CSIDriver {self.driver.name} was installed by {who}, and is left alone; "
+        if self.settings.adoption is Adoption.LEAVE:
+            fix = "remove that driver, set adoption to Adopt, or managementState to Unmanaged"
+            return self._blocked("ForeignCSIDriver", message + fix)
+        if OPERAND in annotations_of(self.cr):
+            return None
+        if self.seen.workloads is None:
+            return Decision(look=(Look.WORKLOADS,))
+        found = adoption.found_operand(self.driver, self.seen.workloads)
+        if found.names is None:
+            return self._blocked(
+                "OperandNotFound", f"{message}it cannot be adopted: {found.trouble}"
+            )
+        return Decision(
+            (Annotate(self.cr, {OPERAND: found.names.written()}),),
+            why=f"adopts {found.names.namespace}/{found.names.controller} and {found.names.node}",
+        )
+
+    # Installing
+
+    def _install(self) -> Decision:
+        if not self.driver.default and FINALIZER not in _finalizers(self.cr):
+            added = (*_finalizers(self.cr), FINALIZER)
+            return Decision((Finalizers(self.cr, added),), why="its CR has to outlive its uses")
+        facts = self.seen.facts(self.settings)
+        if waits := self._waits_for():
+            return self._without_credentials(facts, waits)
+        share_types: tuple[str, ...] = ()
+        if self.driver.kind == "ManilaDriver":
+            known = self.settings.share_types
+            known = self.seen.share_types if known is None else known
+            if known is None:
+                return Decision(look=(Look.SHARE_TYPES,))
+            if not known:
+                return self._no_service()
+            share_types = known
+        wanted = operand(self.driver, self.settings, self.values, facts)
+        writes, stuck = self._differences(wanted)
+        made = classes(
+            self.driver, self.settings, self.names, self.seen.classes, self.cr, share_types
+        )
+        told = parts(self.seen)
+        told += made.conditions
+        again = WAIT if stuck else SLOW_WAIT if self.driver.kind == "ManilaDriver" else None
+        return self.say(whole(told), again, (*writes, *made.writes), "installs it")
+
+    def _no_service(self) -> Decision:
+        """A cloud without Manila. What is there stays: pods may have to unmount."""
+        message = "this cloud has no share types: Manila is not there, or offers none"
+        told = [*phase("", ""), Condition(DISABLED, TRUE, "ManilaNotFound", message)]
+        return self.say(told, SLOW_WAIT, why=message)
+
+    def _waits_for(self) -> str:
+        if self.settings.credentials is Credentials.NODE:
+            return ""
+        asked = None
+        if "CredentialsRequest" in self.seen.served:
+            # One that is not there yet is not provisioned either.
+            wanted = before_credentials(
+                self.driver, replace(self.seen.facts(self.settings), asks=True)
+            )[-1]
+            asked = self.seen.objects.get(key_of(wanted), wanted)
+        return awaited(self.driver, self.names, asked, self.seen.secret)
+
+    def _without_credentials(self, facts: Facts, waits: str) -> Decision:
+        writes, _ = self._differences(before_credentials(self.driver, facts))
+        if self.seen.controller is None and self.seen.node is None:
+            told = phase("WaitingForCredentials", waits, progressing=TRUE, available=FALSE)
+            return self.say(told, WAIT, writes, waits)
+        # It runs with those that it has, so nothing of it is changed.
+        told = [
+            *parts(self.seen),
+            Condition("CredentialsDegraded", TRUE, "CredentialsMissing", waits),
+        ]
+        return self.say(whole(told), WAIT, writes, waits)
+
+    def _differences(self, wanted: Sequence[Object]) -> tuple[tuple[Write, ...], bool]:
+        """What has to be written so that all is as wanted, and whether something is in the way."""
+        writes: list[Write] = []
+        stuck = False
+        for it in wanted:
+            obj = marked(it)
+            found = self.seen.objects.get(key_of(obj))
+            if found is None:
+                writes.append(Apply(obj))
+            elif leaving(found):
+                stuck = True  # it is made anew once it is gone
+            elif must_be_made_anew(found, obj):
+                writes += [Delete(found), Apply(obj)]
+            elif not is_as_wanted(found, obj):
+                writes.append(_written_over(found, obj))
+        return tuple(writes), stuck
+
+    # Removing
+
+    def _remove(self) -> Decision:
+        if self.driver.default:
+            message = (
+                "Removed is not supported: this driver is installed by default; to use another, "
+                "set managementState to Unmanaged and delete this one by hand"
+            )
+            told = [
+                *parts(self.seen),
+                Condition("ManagementStateDegraded", TRUE, "Removed", message),
+            ]
+            return self.say(whole(told), why=message)
+        mine = [it for it in self._operand_there() if is_ours(it)]
+        if mine:
+            if self.seen.uses is None:
+                return Decision(look=(Look.USES,))
+            if self.seen.uses.names:
+                message = f"{self.driver.name} is still in use by {self.seen.uses.message}"
+                told = phase("RemovingOperand", message, progressing=TRUE)
+                return self.say(told, WAIT, why=message)
+            message = f"deleting {len(mine)} objects of {self.driver.name}"
+            told = phase("RemovingOperand", message, progressing=TRUE, available=FALSE)
+            gone = tuple(Delete(it) for it in mine if not leaving(it))
+            return self.say(told, WAIT, gone, message)
+        if leaving(self.cr):
+            if FINALIZER not in _finalizers(self.cr):
+                return Decision(again=WAIT, why="others still keep its CR")
+            return Decision((_without_finalizer(self.cr),), why="nothing of it is left")
+        message = f"{self.driver.name} is removed"
+        told = phase("Removed", message, available=FALSE)
+        return self.say(told, why=message)
+
+    def _operand_there(self) -> list[Object]:
+        """What is to go, in its order: what makes volumes first, what others may need last."""
+        facts = replace(self.seen.facts(self.settings), replicas=2)
+        wanted = operand(self.driver, self.settings, self.values, facts)
+        keys = [key_of(it) for it in reversed(wanted) if it["kind"] != "Namespace"]
+        there = [self.seen.objects[it] for it in keys if it in self.seen.objects]
+        own = [it for it in self.seen.classes if it.get("provisioner") == self.driver.name]
+        return [*own, *there]
+
+
+# What all of them share
+
+
+def _written_over(found: Object, wanted: Object) -> Write:
+    """Apply, unless that would leave somebody else's containers there."""
+    workload = wanted["kind"] in ("Deployment", "DaemonSet")
+    taken = not is_ours(found) or (has_strangers(found, wanted) and not was_applied(found, wanted))
+    if not workload or not taken:
+        return Apply(wanted)
+    seen = found["metadata"]
+    versions = {"uid": seen.get("uid"), "resourceVersion": seen.get("resourceVersion")}
+    return Replace({**wanted, "metadata": {**wanted["metadata"], **versions}})
+
+
+def _is_managed(vendor: Object) -> bool:
+    state = (vendor.get("spec") or {}).get("managementState") or "Managed"
+    return vendor.get("kind") == "ClusterCSIDriver" and state == "Managed"
+
+
+def _finalizers(cr: Object) -> tuple[str, ...]:
+    return tuple(cr["metadata"].get("finalizers") or ())
+
+
+def _without_finalizer(cr: Object) -> Write:
+    return Finalizers(cr, tuple(it for it in _finalizers(cr) if it != FINALIZER))

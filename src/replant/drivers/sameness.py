@@ -11,8 +11,6 @@ from replant.objects import Object
 
 HASH = "replant.dev/spec-hash"
 """On all that is applied: a digest of what was wanted when it was."""
-MANAGED = "csi.openshift.io/managed"
-"""On all that is ours, as OpenShift's own operators mark what is theirs."""
 MANAGER = "replant-drivers"
 """The field manager of every write."""
 
@@ -22,15 +20,17 @@ def digest(value: object) -> str:
     return sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:32]
 
 
+BY = "app.kubernetes.io/managed-by"
+"""The label by which tools say that something is theirs."""
+
+
 def marked(wanted: Object) -> Object:
     """What is wanted, with the marks by which it is known again."""
     metadata = wanted["metadata"]
-    marks = {**metadata.get("annotations", {}), MANAGED: "true"}
-    unhashed = {**wanted, "metadata": {**metadata, "annotations": marks}}
-    return {
-        **wanted,
-        "metadata": {**metadata, "annotations": {**marks, HASH: digest(unhashed)}},
-    }
+    labels = {**metadata.get("labels", {}), BY: "replant"}
+    labelled = {**wanted, "metadata": {**metadata, "labels": labels}}
+    annotations = {**metadata.get("annotations", {}), HASH: digest(labelled)}
+    return {**wanted, "metadata": {**metadata, "labels": labels, "annotations": annotations}}
 
 
 def annotations_of(obj: Object) -> Mapping[str, str]:
@@ -40,35 +40,79 @@ def annotations_of(obj: Object) -> Mapping[str, str]:
 
 
 def is_ours(obj: Object) -> bool:
-    """Whether an object bears our mark, and nobody else's."""
+    """Whether we have applied an object, and nobody has claimed it since."""
     labels = obj.get("metadata", {}).get("labels") or {}
-    by_helm = labels.get("app.kubernetes.io/managed-by") == "Helm"
-    return annotations_of(obj).get(MANAGED) == "true" and not by_helm
+    return HASH in annotations_of(obj) and labels.get(BY) == "replant"
 
 
-def covers(found: object, wanted: object) -> bool:
+def leaving(obj: Object) -> bool:
+    """Whether an object is being deleted."""
+    return bool(obj.get("metadata", {}).get("deletionTimestamp"))
+
+
+def is_as_wanted(found: Object, wanted: Object) -> bool:
+    """Whether an object need not be applied: it was, and nobody has changed what is ours of it."""
+    return was_applied(found, wanted) and covers(found, wanted)
+
+
+def was_applied(found: Object, wanted: Object) -> bool:
+    """Whether just this was applied, whatever became of it since."""
+    return annotations_of(found).get(HASH) == annotations_of(wanted)[HASH]
+
+
+def must_be_made_anew(found: Object, wanted: Object) -> bool:
+    """Whether an object differs in what the API lets nobody change."""
+    return any(
+        not covers(_at(found, path), _at(wanted, path)) for path in _FIXED.get(wanted["kind"], ())
+    )
+
+
+_FIXED: dict[str, tuple[tuple[str, ...], ...]] = {
+    # Releases differ in which of these they let be changed; none minds that it is made anew.
+    "CSIDriver": (
+        ("spec", "attachRequired"),
+        ("spec", "podInfoOnMount"),
+        ("spec", "fsGroupPolicy"),
+    ),
+    "ClusterRoleBinding": (("roleRef",),),
+    "RoleBinding": (("roleRef",),),
+}
+
+
+def _at(obj: object, path: tuple[str, ...]) -> object:
+    for step in path:
+        obj = obj.get(step) if isinstance(obj, dict) else None
+    return obj
+
+
+def has_strangers(found: Object, wanted: Object) -> bool:
+    """Whether a workload has containers that are not wanted, which applying would leave there."""
+    path = ("spec", "template", "spec", "containers")
+    have, want = _at(found, path), _at(wanted, path)
+    if not isinstance(have, list) or not isinstance(want, list):
+        return False
+    return bool({it.get("name") for it in have} - {it.get("name") for it in want})
+
+
+_MERGED = frozenset({"containers", "env", "volumes", "ports"})
+"""Lists that are merged by name: others may have added theirs."""
+
+
+def covers(found: object, wanted: object, field: str = "") -> bool:
     """Whether all that is wanted is there; what others have added, and defaults, do not count."""
     if isinstance(wanted, dict):
-        if not isinstance(found, dict):
-            return found is None and all(_nothing(it) for it in wanted.values())
-        return all(covers(found.get(key), it) for key, it in wanted.items())
+        have = found if isinstance(found, dict) else {}
+        return all(covers(have.get(key), it, key) for key, it in wanted.items())
     if isinstance(wanted, list):
-        return _covers_list(found, wanted)
-    return found == wanted or (found is None and _nothing(wanted))
+        return _covers_list(found if isinstance(found, list) else [], wanted, field)
+    # The API drops the difference between a zero and nothing.
+    return found == wanted or (found is None and not wanted)
 
 
-def _covers_list(found: object, wanted: list[object]) -> bool:
-    if not isinstance(found, list):
-        return found is None and not wanted
-    if wanted and all(isinstance(it, dict) and "name" in it for it in wanted):
-        # Lists of named things are merged by name, so others may have added theirs.
+def _covers_list(found: list[object], wanted: list[object], field: str) -> bool:
+    if field in _MERGED:
         named = {it.get("name"): it for it in found if isinstance(it, dict)}
         return all(covers(named.get(it["name"]), it) for it in wanted if isinstance(it, dict))
     return len(found) == len(wanted) and all(
         covers(have, want) for have, want in zip(found, wanted, strict=True)
     )
-
-
-def _nothing(value: object) -> bool:
-    # The API drops the difference between a zero and nothing.
-    return not value

@@ -1,0 +1,235 @@
+"""The StorageClasses that come with a driver, and which class is the cluster's default.
+
+Somebody's own choice of a default is never changed. What we have chosen ourselves we know again by
+an annotation beside it, and follow ``defaultStorageClass`` with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from replant.drivers.catalog import ClassOf, Driver
+from replant.drivers.conditions import TRUE, Condition
+from replant.drivers.kinds import made
+from replant.drivers.naming import Names
+from replant.drivers.operand import secret_parameters
+from replant.drivers.sameness import (
+    annotations_of,
+    is_as_wanted,
+    is_ours,
+    leaving,
+    marked,
+)
+from replant.drivers.settings import DefaultClass, Settings, State
+from replant.drivers.writes import Annotate, Apply, Delete, Write
+from replant.errors import shown
+from replant.objects import DEFAULT_CLASS, Object
+
+DEFAULT = DEFAULT_CLASS[0]
+CHOSEN = "replant.dev/default-class"
+"""On a class: what we have made of its default annotation, and for which setting."""
+STOOD_BACK = "replant.dev/default-until-csi"
+"""On an in-tree class that was the default until the driver's became it."""
+SAVED = "replant.dev/default-of."
+"""On a CR, with a class's name: its default annotation, while it is made anew."""
+
+_IMMUTABLE: dict[str, object] = {
+    "provisioner": "",
+    "parameters": {},
+    "reclaimPolicy": "Delete",
+    "volumeBindingMode": "Immediate",
+}
+"""What the API lets nobody change of a class, and what it takes nothing for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """What is to be written, and what is to be said."""
+
+    writes: tuple[Write, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+def classes(
+    driver: Driver,
+    settings: Settings,
+    names: Names,
+    found: Sequence[Object],
+    cr: Object,
+    share_types: Iterable[str] = (),
+) -> Classes:
+    """What becomes of a driver's classes."""
+    wanted = class_table(driver, settings, names, share_types)
+    if settings.classes is State.UNMANAGED:
+        return Classes(conditions=(*_warnings(found),))
+    there = {it["metadata"]["name"]: it for it in found}
+    if settings.classes is State.REMOVED:
+        ours = [there[it.name] for it in wanted if it.name in there and is_ours(there[it.name])]
+        return Classes(tuple(Delete(it) for it in ours if not leaving(it)))
+    writes: list[Write] = []
+    foreign = []
+    for of in wanted:
+        obj = there.get(of.name)
+        if obj is not None and not is_ours(obj) and obj.get("provisioner") != driver.name:
+            foreign.append(of.name)
+        else:
+            writes += _one(driver, of, settings, found, obj, cr)
+    said = (*_foreign(driver, foreign), *_warnings(found))
+    back = _stand_back(driver, settings, wanted, found)
+    # Two defaults for a moment are refused aloud; none is a claim that may wait for ever.
+    if settings.default_class is DefaultClass.CSI:
+        return Classes(tuple(writes or back), said)
+    return Classes(tuple(back or writes), said)
+
+
+def class_table(
+    driver: Driver, settings: Settings, names: Names, share_types: Iterable[str] = ()
+) -> list[ClassOf]:
+    """The classes that a driver comes with."""
+    if driver.kind == "ManilaDriver":
+        secrets = secret_parameters(
+            driver, names, "provisioner", "controller-expand", "node-stage", "node-publish"
+        )
+        return [
+            ClassOf(f"csi-manila-{_slug(it)}", {"type": it, **secrets}, immediate=True)
+            for it in share_types
+        ]
+    if driver.kind == "VSphereDriver" and settings.storage_policy:
+        policy = {"StoragePolicyName": settings.storage_policy}
+        return [ClassOf(it.name, policy, it.default) for it in driver.classes]
+    return list(driver.classes)
+
+
+def storage_class(driver: Driver, of: ClassOf, default: str, chosen: str | None) -> Object:
+    """A class of a driver. ``default`` is its annotation, ``chosen`` is ours if we chose it."""
+    annotations = {DEFAULT: default}
+    if chosen is not None:
+        annotations[CHOSEN] = chosen
+    obj = made(
+        "StorageClass",
+        of.name,
+        annotations=annotations,
+        provisioner=driver.name,
+        reclaimPolicy="Delete",
+        allowVolumeExpansion=True,
+        volumeBindingMode="Immediate" if of.immediate else "WaitForFirstConsumer",
+    )
+    if of.parameters:
+        obj["parameters"] = dict(of.parameters)
+    return obj
+
+
+def default_value(
+    of: ClassOf, setting: DefaultClass, found: Sequence[Object], in_tree: str
+) -> tuple[str, str | None]:
+    """A class's default annotation, and what is noted beside it: nothing if others chose it."""
+    obj = next((it for it in found if it["metadata"]["name"] == of.name), None)
+    annotations = annotations_of(obj or {})
+    value = next((annotations[it] for it in DEFAULT_CLASS if it in annotations), None)
+    chosen = annotations.get(CHOSEN)
+    if value is not None:
+        before, _, noted = (chosen or "").partition(":")
+        if noted != value or chosen is None:
+            return value, None
+        if before == setting:
+            return value, chosen
+    others = [it for it in found if it["metadata"]["name"] != of.name and is_default(it)]
+    if setting is DefaultClass.CSI:
+        # An in-tree class of the same disks will stand back; anybody else's stays what it is.
+        others = [it for it in others if it.get("provisioner") != in_tree]
+    new = "true" if of.default and not others else "false"
+    return new, f"{setting}:{new}"
+
+
+def is_default(obj: Object) -> bool:
+    """Whether a class serves claims that name none."""
+    return any(annotations_of(obj).get(it) == "true" for it in DEFAULT_CLASS)
+
+
+def _one(
+    driver: Driver,
+    of: ClassOf,
+    settings: Settings,
+    found: Sequence[Object],
+    obj: Object | None,
+    cr: Object,
+) -> list[Write]:
+    """What becomes of one class."""
+    saved = annotations_of(cr).get(SAVED + of.name)
+    value, chosen = default_value(of, settings.default_class, found, driver.in_tree)
+    if obj is None and saved is not None:
+        by, _, value = saved.partition(":")
+        chosen = None if by == _SOMEBODY else saved
+    wanted = marked(storage_class(driver, of, value, chosen))
+    if obj is None:
+        return [Apply(wanted)]
+    if leaving(obj):
+        return []
+    if not _same_for_ever(obj, wanted):
+        if saved is None:
+            # Whoever deletes it may be killed then: what its owner chose must not be forgotten.
+            return [Annotate(cr, {SAVED + of.name: chosen or f"{_SOMEBODY}:{value}"})]
+        return [Delete(obj)]
+    if saved is not None:
+        return [Annotate(cr, {SAVED + of.name: None})]
+    return [] if is_as_wanted(obj, wanted) else [Apply(wanted)]
+
+
+_SOMEBODY = "somebody"
+
+
+def _same_for_ever(found: Object, wanted: Object) -> bool:
+    """Whether classes agree in what the API lets nobody change."""
+    return all(
+        (found.get(field) or otherwise) == (wanted.get(field) or otherwise)
+        for field, otherwise in _IMMUTABLE.items()
+    )
+
+
+def _stand_back(
+    driver: Driver, settings: Settings, wanted: Sequence[ClassOf], found: Sequence[Object]
+) -> list[Write]:
+    """Have in-tree classes stand back from being the default, or take it up again."""
+    if not any(it.default for it in wanted):
+        return []
+    in_tree = [it for it in found if it.get("provisioner") == driver.in_tree]
+    if settings.default_class is DefaultClass.CSI:
+        first = next(it.name for it in wanted if it.default)
+        if not any(is_default(it) for it in found if it["metadata"]["name"] == first):
+            return []
+        return [
+            Annotate(it, {DEFAULT: "false", STOOD_BACK: "true"}) for it in in_tree if is_default(it)
+        ]
+    return [
+        Annotate(it, {DEFAULT: "true", STOOD_BACK: None})
+        for it in in_tree
+        if STOOD_BACK in annotations_of(it)
+    ]
+
+
+def _foreign(driver: Driver, names: Sequence[str]) -> Iterable[Condition]:
+    if names:
+        yield Condition(
+            "StorageClassDegraded",
+            TRUE,
+            "ForeignStorageClass",
+            f"StorageClass {shown(', '.join(names))} is not of {driver.name}, and not ours: it is "
+            "left alone; rename it, or set storageClassState to Unmanaged",
+        )
+
+
+def _warnings(found: Sequence[Object]) -> Iterable[Condition]:
+    defaults = sorted(it["metadata"]["name"] for it in found if is_default(it))
+    if len(defaults) > 1:
+        yield Condition(
+            "StorageClassWarning",
+            TRUE,
+            "MultipleDefaultClasses",
+            f"more than one StorageClass is the default: {shown(', '.join(defaults))}",
+        )
+
+
+def _slug(share_type: str) -> str:
+    return re.sub(r"[^a-z0-9.-]+", "-", share_type.lower()).strip("-.") or "default"

@@ -1,0 +1,243 @@
+"""The Deployment of a driver's controllers, and the DaemonSet of its nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from replant.drivers.credentials import CREDENTIALS
+from replant.drivers.kinds import made
+from replant.drivers.programs import ENDPOINT, PROGRAMS, Program, Told, variable
+from replant.drivers.rbac import sidecars
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from replant.drivers.catalog import Driver
+    from replant.drivers.operand import Facts
+    from replant.drivers.settings import Settings
+    from replant.drivers.values import Values
+    from replant.objects import Object
+
+KUBELET = "/var/lib/kubelet"
+_SOCKETS = {"name": "socket-dir", "mountPath": "/csi"}
+_CONTROLLER_PORT, _NODE_PORT = 10301, 10300
+_KUBECONFIG = "/var/run/nodes-cluster"
+
+_FLAGS = {
+    "provisioner": ("csi-provisioner", ["--feature-gates=Topology=true", "--default-fstype=ext4"]),
+    "attacher": ("csi-attacher", []),
+    "resizer": ("csi-resizer", []),
+    "snapshotter": ("csi-snapshotter", []),
+}
+"""Image and own flags of each sidecar."""
+
+
+def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts) -> Object:
+    """The controllers."""
+    names = facts.names
+    own = PROGRAMS[driver.name].controller(_told(driver, settings, facts))
+    containers = [_own(driver, values, own, _CONTROLLER_PORT)]
+    containers += [
+        _sidecar(it, settings, values, facts) for it in sidecars(driver, snapshots=facts.snapshots)
+    ]
+    containers += _helpers(driver, settings, values, own, controller=True)
+    containers.append(_liveness(settings, values, _CONTROLLER_PORT))
+    volumes = [{"name": "socket-dir", "emptyDir": {}}, *own.volumes]
+    spec: Object = {
+        "priorityClassName": "system-cluster-critical",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [
+            {"key": "CriticalAddonsOnly", "operator": "Exists"},
+            {"key": "node-role.kubernetes.io/master", "operator": "Exists"},
+            {"key": "node-role.kubernetes.io/control-plane", "operator": "Exists"},
+        ],
+        "affinity": _apart(facts),
+        "containers": containers,
+        "volumes": volumes,
+    }
+    if facts.split:
+        # Its pods have no business with the cluster that they run in.
+        spec["automountServiceAccountToken"] = False
+        secret = {"secretName": facts.split.kubeconfig}
+        volumes.append({"name": "nodes-cluster", "secret": secret})
+    else:
+        spec["serviceAccountName"] = names.controller_account
+    return made(
+        "Deployment",
+        names.controller,
+        names.controller_namespace,
+        spec={
+            "replicas": facts.replicas,
+            "selector": {"matchLabels": dict(names.controller_labels)},
+            "template": _template(names.controller_labels, spec, facts),
+        },
+    )
+
+
+def daemon_set(driver: Driver, settings: Settings, values: Values, facts: Facts) -> Object:
+    """What runs on every node."""
+    names = facts.names
+    own = PROGRAMS[driver.name].node(_told(driver, settings, facts))
+    program = _own(driver, values, own, _NODE_PORT)
+    program["securityContext"] = {"privileged": True}
+    program["volumeMounts"] += [
+        {"name": "kubelet-dir", "mountPath": KUBELET, "mountPropagation": "Bidirectional"},
+        {"name": "device-dir", "mountPath": "/dev"},
+        {"name": "sys-dir", "mountPath": "/sys"},
+    ]
+    socket = f"{KUBELET}/plugins/{driver.name}"
+    spec: Object = {
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "serviceAccountName": names.node_account,
+        "priorityClassName": "system-node-critical",
+        "nodeSelector": {"kubernetes.io/os": "linux"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [
+            program,
+            _registrar(settings, values, socket),
+            *_helpers(driver, settings, values, own, controller=False),
+            _liveness(settings, values, _NODE_PORT),
+        ],
+        "volumes": [
+            _host("socket-dir", socket, "DirectoryOrCreate"),
+            _host("kubelet-dir", KUBELET, "Directory"),
+            _host("registration-dir", f"{KUBELET}/plugins_registry", "DirectoryOrCreate"),
+            _host("device-dir", "/dev", "Directory"),
+            _host("sys-dir", "/sys", "Directory"),
+            *own.volumes,
+        ],
+    }
+    return made(
+        "DaemonSet",
+        names.node,
+        names.namespace,
+        spec={
+            "selector": {"matchLabels": dict(names.node_labels)},
+            "updateStrategy": {
+                "type": "RollingUpdate",
+                "rollingUpdate": {"maxUnavailable": "10%"},
+            },
+            "template": _template(names.node_labels, spec, facts),
+        },
+    )
+
+
+def _told(driver: Driver, settings: Settings, facts: Facts) -> Told:
+    namespace = facts.names.controller_namespace
+    return Told(driver, namespace, settings.verbosity, bool(facts.credentials), facts.region)
+
+
+def _template(labels: Mapping[str, str], spec: Object, facts: Facts) -> Object:
+    metadata: Object = {"labels": dict(labels)}
+    if facts.credentials:
+        # Changed credentials change the template, which rolls them out.
+        metadata["annotations"] = {CREDENTIALS: facts.credentials}
+    return {"metadata": metadata, "spec": spec}
+
+
+def _own(driver: Driver, values: Values, program: Program, port: int) -> Object:
+    container: Object = {
+        "name": "csi-driver",
+        "image": values.image(driver.backend),
+        "imagePullPolicy": "IfNotPresent",
+        "args": list(program.args),
+        "ports": [{"name": "healthz", "containerPort": port, "protocol": "TCP"}],
+        "livenessProbe": {
+            "httpGet": {"path": "/healthz", "port": "healthz"},
+            "initialDelaySeconds": 10,
+            "timeoutSeconds": 3,
+            "periodSeconds": 10,
+            "failureThreshold": 5,
+        },
+        "resources": _SMALL,
+        "volumeMounts": [
+            dict(_SOCKETS),
+            *({"name": name, "mountPath": path} for name, path in program.mounts),
+        ],
+    }
+    if container["args"][0].startswith("/"):
+        # Images of OpenStack's drivers start nothing by themselves.
+        container["command"] = [container["args"].pop(0)]
+    if program.env:
+        container["env"] = list(program.env)
+    return container
+
+
+_SMALL = {"requests": {"cpu": "10m", "memory": "50Mi"}}
+
+
+def _sidecar(name: str, settings: Settings, values: Values, facts: Facts) -> Object:
+    image, flags = _FLAGS[name]
+    leading = f"--leader-election-namespace={facts.names.namespace}"
+    args = [f"--csi-address={ENDPOINT}", "--leader-election", leading, *flags]
+    mounts = [dict(_SOCKETS)]
+    if facts.split:
+        args.append(f"--kubeconfig={_KUBECONFIG}/kubeconfig")
+        mounts.append({"name": "nodes-cluster", "mountPath": _KUBECONFIG})
+    return _container(f"csi-{name}", values.image(image), args, settings, mounts)
+
+
+def _container(
+    name: str, image: str, args: list[str], settings: Settings, mounts: list[Object]
+) -> Object:
+    return {
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [*args, f"--v={settings.verbosity}"],
+        "resources": _SMALL,
+        "volumeMounts": mounts,
+    }
+
+
+def _liveness(settings: Settings, values: Values, port: int) -> Object:
+    args = [f"--csi-address={ENDPOINT}", f"--health-port={port}", "--probe-timeout=3s"]
+    image = values.image("livenessprobe")
+    return _container("csi-liveness-probe", image, args, settings, [dict(_SOCKETS)])
+
+
+def _registrar(settings: Settings, values: Values, socket: str) -> Object:
+    args = [f"--csi-address={ENDPOINT}", f"--kubelet-registration-path={socket}/csi.sock"]
+    mounts = [dict(_SOCKETS), {"name": "registration-dir", "mountPath": "/registration"}]
+    image = values.image("csi-node-driver-registrar")
+    return _container("csi-node-driver-registrar", image, args, settings, mounts)
+
+
+def _helpers(
+    driver: Driver, settings: Settings, values: Values, own: Program, *, controller: bool
+) -> list[Object]:
+    """What single drivers need beside their own container."""
+    if driver.kind == "ManilaDriver" and not controller:
+        args = ["--nodeid=$(KUBE_NODE_NAME)", "--endpoint=unix:///csi/csi-nfs.sock"]
+        mounts: list[Object] = [
+            dict(_SOCKETS),
+            {"name": "kubelet-dir", "mountPath": KUBELET, "mountPropagation": "Bidirectional"},
+        ]
+        nfs = _container("csi-driver-nfs", values.image("csi-driver-nfs"), args, settings, mounts)
+        return [{**nfs, "env": list(own.env), "securityContext": {"privileged": True}}]
+    if driver.kind == "VSphereDriver" and controller:
+        mounts = [{"name": name, "mountPath": path} for name, path in own.mounts]
+        syncer = _container(
+            "vsphere-syncer",
+            values.image("vsphere-syncer"),
+            ["--leader-election", *own.args],
+            settings,
+            mounts,
+        )
+        return [{**syncer, "env": [*own.env, variable("FULL_SYNC_INTERVAL_MINUTES", "30")]}]
+    return []
+
+
+def _host(name: str, path: str, kind: str) -> Object:
+    return {"name": name, "hostPath": {"path": path, "type": kind}}
+
+
+def _apart(facts: Facts) -> Object:
+    """Two controllers on one node would go down together."""
+    term = {
+        "labelSelector": {"matchLabels": dict(facts.names.controller_labels)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
