@@ -154,6 +154,7 @@ class World:
 
     def settle(self, *others: Callable[[], None], rounds: int = 60) -> Decision:
         """All that is done until there is nothing left to do."""
+        decision = Decision()
         for _ in range(rounds):
             decision = self.decide()
             for write in decision.writes:
@@ -175,40 +176,36 @@ class World:
                 if key_of(obj) not in self.objects:
                     self.put(obj)
             case Apply(obj):
-                self._apply(obj)
+                found = self.objects.get(key_of(obj))
+                self.put(_merged(found, obj) if found else obj)
             case Replace(obj):
                 self._must_be_current(obj)
                 self.put({**obj, "status": self.objects[key_of(obj)].get("status", {})})
             case Delete(obj):
                 self._must_be_current(obj)
                 self.delete(key_of(obj))
-            case Annotate(obj, annotations):
-                found = self._must_be_current(obj)
-                merged = {**(found["metadata"].get("annotations") or {}), **annotations}
-                kept = {key: it for key, it in merged.items() if it is not None}
-                self.put({**found, "metadata": {**found["metadata"], "annotations": kept}})
-            case Finalizers(obj, finalizers):
-                found = self._must_be_current(obj)
-                metadata = {**found["metadata"], "finalizers": list(finalizers)}
-                self.put({**found, "metadata": metadata})
-                if not finalizers and metadata.get("deletionTimestamp"):
-                    del self.objects[key_of(obj)]
             case Status(obj, status):
-                found = self._must_be_current(obj)
-                self.put({**found, "status": status})
+                self.put({**self._must_be_current(obj), "status": status})
+            case _:
+                self._write_metadata(write)
+
+    def _write_metadata(self, write: Annotate | Finalizers) -> None:
+        found = self._must_be_current(write.object)
+        metadata = dict(found["metadata"])
+        if isinstance(write, Annotate):
+            merged = {**(metadata.get("annotations") or {}), **write.annotations}
+            metadata["annotations"] = {key: it for key, it in merged.items() if it is not None}
+        else:
+            metadata["finalizers"] = list(write.finalizers)
+        self.put({**found, "metadata": metadata})
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
+            del self.objects[key_of(found)]
 
     def _must_be_current(self, obj: Object) -> Object:
         found = self.objects[key_of(obj)]
         for field in ("uid", "resourceVersion"):
             assert found["metadata"][field] == obj["metadata"][field], f"{key_of(obj)} has changed"
         return found
-
-    def _apply(self, obj: Object) -> None:
-        found = self.objects.get(key_of(obj))
-        if found is None:
-            self.put(obj)
-            return
-        self.put(_merged(found, obj))
 
     def delete(self, key: Key) -> None:
         obj = self.objects[key]
@@ -246,8 +243,8 @@ def rolled_out(obj: Object) -> Object:
         wanted = obj["spec"].get("replicas", 1)
         counts = ("replicas", "updatedReplicas", "availableReplicas", "readyReplicas")
         return {"observedGeneration": generation, **dict.fromkeys(counts, wanted)}
-    counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
-    return {"observedGeneration": generation, **dict.fromkeys(counts, 3)}
+    on_nodes = ("desiredNumberScheduled", "updatedNumberScheduled", "numberAvailable")
+    return {"observedGeneration": generation, **dict.fromkeys(on_nodes, 3)}
 
 
 def _merged(found: Any, wanted: Any) -> Any:

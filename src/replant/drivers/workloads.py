@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 KUBELET = "/var/lib/kubelet"
 _SOCKETS = {"name": "socket-dir", "mountPath": "/csi"}
+_NAME = "app.kubernetes.io/name"
 _CONTROLLER_PORT, _NODE_PORT = 10301, 10300
 _KUBECONFIG = "/var/run/nodes-cluster"
 
@@ -69,7 +70,7 @@ def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts)
         spec={
             "replicas": facts.replicas,
             "selector": {"matchLabels": dict(names.controller_labels)},
-            "template": _template(names.controller_labels, spec, facts),
+            "template": _template(driver, names.controller_labels, spec, facts),
         },
     )
 
@@ -118,7 +119,7 @@ def daemon_set(driver: Driver, settings: Settings, values: Values, facts: Facts)
                 "type": "RollingUpdate",
                 "rollingUpdate": {"maxUnavailable": "10%"},
             },
-            "template": _template(names.node_labels, spec, facts),
+            "template": _template(driver, names.node_labels, spec, facts),
         },
     )
 
@@ -128,8 +129,8 @@ def _told(driver: Driver, settings: Settings, facts: Facts) -> Told:
     return Told(driver, namespace, settings.verbosity, bool(facts.credentials), facts.region)
 
 
-def _template(labels: Mapping[str, str], spec: Object, facts: Facts) -> Object:
-    metadata: Object = {"labels": dict(labels)}
+def _template(driver: Driver, labels: Mapping[str, str], spec: Object, facts: Facts) -> Object:
+    metadata: Object = {"labels": {_NAME: driver.name, **labels}}
     if facts.credentials:
         # Changed credentials change the template, which rolls them out.
         metadata["annotations"] = {CREDENTIALS: facts.credentials}

@@ -1,0 +1,289 @@
+"""Which StorageClasses a driver has, and which is the default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from replant.drivers.catalog import DRIVERS
+from replant.drivers.classes import CHOSEN, DEFAULT, SAVED, STOOD_BACK, classes, is_default
+from replant.drivers.naming import names_of
+from replant.drivers.settings import DefaultClass, Settings, State
+from replant.drivers.writes import Annotate, Apply, Delete
+from replant.objects import Object
+from tests.drivers.world import EBS, MANILA, VSPHERE, Killed, World
+
+BETA = "storageclass.beta.kubernetes.io/is-default-class"
+IN_TREE = "kubernetes.io/aws-ebs"
+
+
+def class_(name: str, provisioner: str = IN_TREE, **annotations: str) -> Object:
+    return {
+        "kind": "StorageClass",
+        "metadata": {
+            "name": name,
+            "annotations": {
+                {"default": DEFAULT, "beta": BETA}[k]: v for k, v in annotations.items()
+            },
+        },
+        "provisioner": provisioner,
+    }
+
+
+def ready(*there: Object, **spec: Any) -> World:
+    world = World(EBS).secret()
+    for it in there:
+        world.put(it)
+    return world.ask(**spec)
+
+
+def of(world: World, name: str) -> Object:
+    return world.objects["StorageClass", "", name]
+
+
+def value(world: World, name: str) -> str | None:
+    found: str | None = (of(world, name)["metadata"].get("annotations") or {}).get(DEFAULT)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("there", "gp3"),
+    [
+        # Nobody is the default: it becomes it.
+        ([], "true"),
+        ([class_("gp2")], "true"),
+        ([class_("gp2", default="false")], "true"),
+        # Somebody is, by either annotation.
+        ([class_("gp2", default="true")], "false"),
+        ([class_("gp2", beta="true")], "false"),
+        ([class_("nfs", "example.com/nfs", default="true")], "false"),
+        # It carries one already: its value stays, even "".
+        ([class_("gp3-csi", "ebs.csi.aws.com", default="")], ""),
+        ([class_("gp3-csi", "ebs.csi.aws.com", default="false")], "false"),
+        (
+            [
+                class_("gp2", default="true"),
+                class_("gp3-csi", "ebs.csi.aws.com", default="true"),
+            ],
+            "true",
+        ),
+        (
+            [class_("gp3-csi", "ebs.csi.aws.com", beta="true"), class_("gp2", default="true")],
+            "true",
+        ),
+    ],
+)
+def test_the_default_annotation(there: list[Object], gp3: str) -> None:
+    world = ready(*there)
+    world.settle()
+    assert value(world, "gp3-csi") == gp3
+    assert value(world, "gp2-csi") == "false"
+
+
+def test_what_the_facts_say_of_each_class() -> None:
+    world = ready()
+    world.settle()
+    gp3 = of(world, "gp3-csi")
+    assert gp3["parameters"] == {"type": "gp3", "encrypted": "true"}
+    assert (gp3["volumeBindingMode"], gp3["allowVolumeExpansion"]) == ("WaitForFirstConsumer", True)
+    files = World(DRIVERS["file.csi.azure.com"]).secret().ask()
+    files.settle()
+    assert of(files, "azurefile-csi")["volumeBindingMode"] == "Immediate"
+
+
+@pytest.mark.parametrize("written", ["false", ""])
+def test_what_somebody_chooses_later_stays(written: str) -> None:
+    world = ready()
+    world.settle()
+    gp3 = of(world, "gp3-csi")
+    gp3["metadata"]["annotations"][DEFAULT] = written
+    world.put(gp3)
+    world.settle()
+    world.ask(defaultStorageClass="csi").settle()
+    assert value(world, "gp3-csi") == written
+
+
+def test_a_default_that_goes_away_is_nobodys_wish_to_have_ours() -> None:
+    world = ready(class_("gp2", default="true"))
+    world.settle()
+    del world.objects["StorageClass", "", "gp2"]
+    world.settle()
+    assert value(world, "gp3-csi") == "false"
+
+
+# Phases 1 to 3
+
+
+def test_csi_becomes_the_default_and_goes_back() -> None:
+    world = ready(class_("gp2", default="true"))
+    world.settle()
+    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("true", "false")
+    assert of(world, "gp3-csi")["metadata"]["annotations"][CHOSEN] == "in-tree:false"
+    world.ask(defaultStorageClass="csi").settle()
+    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("false", "true")
+    assert of(world, "gp2")["metadata"]["annotations"][STOOD_BACK] == "true"
+    world.ask(defaultStorageClass="in-tree").settle()
+    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("true", "false")
+    assert STOOD_BACK not in of(world, "gp2")["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(("first", "then"), [("in-tree", "csi"), ("csi", "in-tree")])
+def test_there_is_always_a_default_while_it_changes(first: str, then: str) -> None:
+    world = ready(class_("gp2", default="true"), defaultStorageClass=first)
+    world.settle()
+    world.ask(defaultStorageClass=then)
+    for _ in range(20):
+        for write in world.decide().writes:
+            world.write(write)
+            assert any(is_default(it) for it in world.look().classes)
+    defaults = [it["metadata"]["name"] for it in world.look().classes if is_default(it)]
+    assert defaults == ["gp3-csi" if then == "csi" else "gp2"]
+
+
+def test_a_default_of_somebody_elses_stays_the_default() -> None:
+    world = ready(class_("nfs", "example.com/nfs", default="true"), defaultStorageClass="csi")
+    world.settle()
+    assert (value(world, "nfs"), value(world, "gp3-csi")) == ("true", "false")
+
+
+def test_more_than_one_default_is_a_warning() -> None:
+    world = ready(class_("gp2", default="true"), class_("nfs", "example.com/nfs", beta="true"))
+    world.settle()
+    assert world.conditions()["StorageClassWarning"] == ("True", "MultipleDefaultClasses")
+    assert world.message("StorageClassWarning").endswith("the default: gp2, nfs")
+    assert world.conditions()["Degraded"] == ("False", "AsExpected")
+
+
+# States
+
+
+def test_unmanaged_classes_are_left_alone() -> None:
+    world = ready(storageClassState="Unmanaged")
+    world.settle()
+    assert "StorageClass" not in world.kinds()
+    world.ask(storageClassState="Managed").settle()
+    changed = of(world, "gp2-csi")
+    world.put({**changed, "parameters": {"type": "io1"}})
+    world.ask(storageClassState="Unmanaged").settle()
+    assert of(world, "gp2-csi")["parameters"] == {"type": "io1"}
+
+
+def test_removed_classes_go_but_not_those_of_others() -> None:
+    world = ready()
+    world.settle()
+    world.put(class_("mine", EBS.name))
+    world.ask(storageClassState="Removed").settle()
+    assert [it["metadata"]["name"] for it in world.look().classes] == ["mine"]
+
+
+def test_any_other_state_is_an_error() -> None:
+    world = ready(storageClassState="Sometimes")
+    world.settle()
+    assert world.conditions()["Degraded"] == ("True", "InvalidSettings")
+    assert "spec.storageClassState is 'Sometimes'" in world.message("Degraded")
+    assert world.kinds() == ["Secret"]
+
+
+# Changes
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"parameters": {"type": "io1"}},
+        {"parameters": None},
+        {"reclaimPolicy": "Retain"},
+        {"volumeBindingMode": "Immediate"},
+        {"provisioner": "other.example.com"},
+    ],
+)
+@pytest.mark.parametrize("chosen", ["", "true", None])
+def test_what_cannot_be_changed_is_made_anew(changed: Object, chosen: str | None) -> None:
+    """Whoever is at it may be killed between any two writes: a person's choice is kept."""
+    for kill in range(4):
+        world = ready(class_("gp2", default="true"))
+        world.settle()
+        gp3 = {**of(world, "gp3-csi"), **changed}
+        if chosen is not None:
+            gp3["metadata"]["annotations"][DEFAULT] = chosen
+        uid = world.put(gp3)["metadata"]["uid"]
+        world.kill_after = kill
+        try:
+            world.settle()
+        except Killed:
+            world.kill_after = None
+            world.settle()
+        assert of(world, "gp3-csi")["metadata"]["uid"] != uid
+        assert of(world, "gp3-csi")["provisioner"] == EBS.name
+        assert of(world, "gp3-csi")["parameters"] == {"type": "gp3", "encrypted": "true"}
+        assert value(world, "gp3-csi") == ("false" if chosen is None else chosen)
+        assert not [it for it in world.cr["metadata"]["annotations"] if it.startswith(SAVED)]
+
+
+def test_other_changes_are_put_back_in_place() -> None:
+    world = ready()
+    world.settle()
+    uid = world.put({**of(world, "gp3-csi"), "allowVolumeExpansion": False})["metadata"]["uid"]
+    world.writes.clear()
+    world.settle()
+    assert [type(it) for it in world.writes] == [Apply]
+    assert of(world, "gp3-csi")["metadata"]["uid"] == uid
+
+
+def test_a_class_of_somebody_elses_under_our_name_is_left_alone() -> None:
+    world = ready(class_("gp3-csi", "example.com/nfs"))
+    world.settle()
+    assert of(world, "gp3-csi")["provisioner"] == "example.com/nfs"
+    assert world.conditions()["StorageClassDegraded"] == ("True", "ForeignStorageClass")
+    assert world.conditions()["Degraded"] == ("True", "StorageClass_ForeignStorageClass")
+    assert world.conditions()["Available"] == ("True", "AsExpected")
+
+
+# Single drivers
+
+
+def test_share_types_become_classes_and_stay_when_they_are_gone() -> None:
+    world = World(MANILA).secret().ask()
+    world.share_types = ("default", "Gold_SSD")
+    world.settle()
+    names = [it["metadata"]["name"] for it in world.look().classes]
+    assert names == ["csi-manila-default", "csi-manila-gold-ssd"]
+    gold = of(world, "csi-manila-gold-ssd")
+    assert gold["parameters"]["type"] == "Gold_SSD"
+    assert gold["parameters"]["csi.storage.k8s.io/provisioner-secret-name"] == MANILA.secret
+    assert gold["volumeBindingMode"] == "Immediate"
+    assert value(world, "csi-manila-gold-ssd") == "false"
+    world.share_types = ("default",)
+    world.settle()
+    assert "csi-manila-gold-ssd" in [it["metadata"]["name"] for it in world.look().classes]
+
+
+def test_vspheres_policy() -> None:
+    world = World(VSPHERE).secret().ask()
+    world.settle()
+    assert not of(world, "thin-csi").get("parameters")
+    world.ask(storagePolicyName="gold").settle()
+    assert of(world, "thin-csi")["parameters"] == {"StoragePolicyName": "gold"}
+
+
+def test_a_class_that_is_going_is_waited_for() -> None:
+    found = class_("gp3-csi", EBS.name)
+    found["metadata"]["deletionTimestamp"] = "now"
+    names = names_of(EBS, None, {})
+    decided = classes(EBS, Settings(), names, [found], {"metadata": {}})
+    assert [it.object["metadata"]["name"] for it in decided.writes] == ["gp2-csi"]
+
+
+def test_writes_are_about_what_was_seen() -> None:
+    names = names_of(EBS, None, {})
+    found = class_("gp2", default="true")
+    settings = Settings(default_class=DefaultClass.CSI, classes=State.MANAGED)
+    first = classes(EBS, settings, names, [found], {"metadata": {}}).writes
+    assert all(isinstance(it, Apply) for it in first)
+    there = [found, *(it.object for it in first)]
+    (then,) = classes(EBS, settings, names, there, {"metadata": {}}).writes
+    assert then == Annotate(found, {DEFAULT: "false", STOOD_BACK: "true"})
+    removed = Settings(classes=State.REMOVED)
+    gone = classes(EBS, removed, names, there, {"metadata": {}}).writes
+    assert gone == tuple(Delete(it.object) for it in first)
