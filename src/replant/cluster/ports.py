@@ -184,3 +184,34 @@ class Nudger(Writer, Protocol):
     async def nudge(self, resource: Resource, name: str, *, namespace: str) -> Object:
         """Send an object an empty patch, which nothing but webhooks can make anything of."""
         ...
+
+
+class Applier(Writer, Protocol):
+    """Also keeps objects as they are wanted, under the name that their fields are then managed by.
+
+    What is created or patched is managed by that name as well.
+    """
+
+    async def apply(
+        self, resource: Resource, obj: Object, *, namespace: str = "", rehearsed: bool = False
+    ) -> Object:
+        """Make an object, or have it say what this one says.
+
+        A field that this one names is taken from whoever managed it; one that an earlier one named
+        and this one does not is given up. All others are left as they are. A uid or
+        resourceVersion in its metadata is a precondition. Rehearsed, nothing becomes of it, and a
+        field that the server does not know is refused.
+        """
+        ...
+
+    async def put_status(
+        self,
+        resource: Resource,
+        name: str,
+        status: Mapping[str, object],
+        *,
+        version: str,
+        namespace: str = "",
+    ) -> Object:
+        """Merge what is said of an object into its status, if it is still of this version."""
+        ...

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 FIELD_MANAGER = "replant"
 _MERGE = "application/merge-patch+json"
 _STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+_APPLY = "application/apply-patch+yaml"
+"""JSON is YAML, and the older servers know no other name for it."""
 _DONE = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
 
@@ -42,18 +44,19 @@ class _Status(msgspec.Struct):
 class LiveWriter:
     """A Writer to the cluster that a LiveReader reads, over the same connections."""
 
-    def __init__(self, reader: LiveReader) -> None:
+    def __init__(self, reader: LiveReader, manager: str = FIELD_MANAGER) -> None:
         self._connection: Connection = reader.connection
         self._role = reader.role
+        self._managed = {"fieldManager": manager}
 
     async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
         """Make an object; see Writer."""
         path = collection(resource, namespace)
-        return await self._write(Request("POST", path, _MANAGED, msgspec.json.encode(obj)))
+        return await self._write(Request("POST", path, self._managed, msgspec.json.encode(obj)))
 
     async def rehearse(self, resource: Resource, obj: Object) -> None:
         """See whether an object could be made; see Writer."""
-        path, query = collection(resource, ""), {**_MANAGED, "dryRun": "All"}
+        path, query = collection(resource, ""), {**self._managed, "dryRun": "All"}
         # That there is one of its name is said last, by whoever has nothing else against it.
         with suppress(Conflict):
             await self._write(Request("POST", path, query, msgspec.json.encode(obj)))
@@ -64,13 +67,37 @@ class LiveWriter:
         """Merge a patch; see Writer."""
         path = _path(resource, name, namespace)
         return await self._write(
-            Request("PATCH", path, _MANAGED, msgspec.json.encode(patch), _MERGE)
+            Request("PATCH", path, self._managed, msgspec.json.encode(patch), _MERGE)
         )
+
+    async def apply(
+        self, resource: Resource, obj: Object, *, namespace: str = "", rehearsed: bool = False
+    ) -> Object:
+        """Have an object say what this one says; see Applier."""
+        path = _path(resource, str(obj["metadata"]["name"]), namespace)
+        query = {**self._managed, "force": "true"}
+        query |= {"dryRun": "All", "fieldValidation": "Strict"} if rehearsed else {}
+        return await self._write(Request("PATCH", path, query, msgspec.json.encode(obj), _APPLY))
+
+    async def put_status(
+        self,
+        resource: Resource,
+        name: str,
+        status: Mapping[str, object],
+        *,
+        version: str,
+        namespace: str = "",
+    ) -> Object:
+        """Say how an object is; see Applier."""
+        path = f"{_path(resource, name, namespace)}/status"
+        patch = {"metadata": {"resourceVersion": version}, "status": status}
+        body = msgspec.json.encode(patch)
+        return await self._write(Request("PATCH", path, self._managed, body, _MERGE))
 
     async def nudge(self, resource: Resource, name: str, *, namespace: str) -> Object:
         """Send an object an empty patch; see Nudger."""
         path = _path(resource, name, namespace)
-        return await self._write(Request("PATCH", path, _MANAGED, b"{}", _STRATEGIC_MERGE))
+        return await self._write(Request("PATCH", path, self._managed, b"{}", _STRATEGIC_MERGE))
 
     async def delete(
         self, resource: Resource, name: str, *, uid: str, version: str, namespace: str = ""
@@ -123,7 +150,6 @@ class LiveWriter:
         return Final(said)
 
 
-_MANAGED = {"fieldManager": FIELD_MANAGER}
 _SERVER_ERRORS = HTTPStatus.INTERNAL_SERVER_ERROR
 
 
