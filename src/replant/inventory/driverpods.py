@@ -28,8 +28,8 @@ class DriverPods:
         """Look at a pod; its containers may stay the JSON that they are."""
         # Most pods have to do with no driver: looking for a word is all that these cost.
         if b"/plugins/" in containers and node:
-            for driver in set(_SOCKET.findall(containers)):
-                there = self.on_nodes.setdefault(driver.decode(errors="replace"), {})
+            for driver in drivers_in(containers):
+                there = self.on_nodes.setdefault(driver, {})
                 there[node] = f"{namespace}/{name}"
         if b"attacher" in containers and _ATTACHER.search(containers):
             self.attachers.append(f"{namespace}/{name}")
@@ -49,6 +49,11 @@ class DriverPods:
         namespace = beside.partition("/")[0]
         there = [it for it in self.attachers if it.partition("/")[0] == namespace]
         return max(there, key=lambda it: _in_common(it, beside), default="")
+
+
+def drivers_in(containers: bytes) -> set[str]:
+    """The drivers whose sockets are named in what a pod says."""
+    return {it.decode(errors="replace") for it in _SOCKET.findall(containers)}
 
 
 def _in_common(one: str, other: str) -> int:

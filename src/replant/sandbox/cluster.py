@@ -22,6 +22,7 @@ from replant.sandbox.controllers.base import Controller, Led, World
 from replant.sandbox.controllers.binder import Binder
 from replant.sandbox.controllers.controlplane import CONTROLLER, SCHEDULER, ControlPlane
 from replant.sandbox.controllers.disruption import Disruption
+from replant.sandbox.controllers.driverpods import DriverPods
 from replant.sandbox.controllers.expander import Expander
 from replant.sandbox.controllers.garbage import Garbage
 from replant.sandbox.controllers.kubelet import ZONE_KEYS, Kubelet, Kubelets
@@ -64,10 +65,13 @@ class Cluster:
         replicas: int = 1,
         attach_controller: AttachController = AttachController.UPSTREAM,
         cloud: Cloud | None = None,
+        provider: str = "sandbox",
     ) -> None:
         self.store = store
+        self.registry = registry
         self.clock = clock
         self.version = Version.parse(version)
+        self._provider = provider
         self.cloud = cloud or Cloud(clock)
         self.writes = Writes(clock, self.cloud)
         self._world = world = World(
@@ -111,6 +115,15 @@ class Cluster:
             self.attacher,
             self.provisioner,
             self.resizer,
+            DriverPods(
+                world,
+                self.kubelets,
+                {
+                    b"attacher": self.attacher,
+                    b"provisioner": self.provisioner,
+                    b"resizer": self.resizer,
+                },
+            ),
         ]
         self._listeners_to_all = [it.heard for it in self._controllers if it.hears_all]
         heard = {resource for controller in self._controllers for resource in controller.hears}
@@ -200,6 +213,7 @@ class Cluster:
         # Its drivers would add these at once.
         said = {ZONE_KEYS[it]: zone for it in sorted(here) if it in ZONE_KEYS}
         node = _node(name, process.version, zone, {**said, **(labels or {})}, self.store)
+        node["spec"]["providerID"] = f"{self._provider}:///{zone}/{name}"
         self.store.create(NODES, node)
         self.kubelets.start(Kubelet(name, process, here, csi_node, limit))
 
@@ -243,7 +257,7 @@ class Cluster:
             gates,
             version=str(kubelet.process.version),
             zone=labels.get(parts.ZONE, ""),
-            drivers=kubelet.drivers,
+            drivers=kubelet.drivers - kubelet.from_pods,
             labels=labels,
             csi_node=kubelet.csi_node,
             limit=kubelet.limit,
@@ -347,7 +361,7 @@ def _node(
             "labels": {_HOSTNAME: name, parts.ZONE: zone, **labels},
             "annotations": {parts.MANAGED_ATTACH: "true"},
         },
-        "spec": {"providerID": f"sandbox:///{zone}/{name}"},
+        "spec": {},
         "status": {
             "conditions": [ready],
             "capacity": room,

@@ -81,6 +81,8 @@ class OpenShift(_Part, frozen=True, kw_only=True):
 
     feature_sets: tuple[str, ...] = ()
     """What a FeatureGate may say besides what it may on every OpenShift."""
+    platform: str = ""
+    """What its Infrastructure calls the cloud, such as AWS."""
 
 
 class Scenario(_Part, frozen=True, kw_only=True):
@@ -92,6 +94,8 @@ class Scenario(_Part, frozen=True, kw_only=True):
     kubernetes_version: str = "1.24.17"
     adc: AttachController = AttachController.UPSTREAM
     openshift: OpenShift | None = None
+    cloud: _Name = "sandbox"
+    """What providerIDs of nodes begin with, such as aws."""
     control_plane: ControlPlane = field(default_factory=ControlPlane)
     drivers: tuple[str, ...] = ()
     """The drivers whose controllers run; pools say on which nodes they are."""

@@ -24,6 +24,7 @@ def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -
         flags=scenario.control_plane.flags,
         replicas=scenario.control_plane.replicas,
         attach_controller=scenario.adc,
+        provider=scenario.cloud,
     )
     for driver in scenario.drivers:
         cluster.run_driver(driver)
@@ -43,6 +44,7 @@ def set_up(scenario: Scenario, store: Store, registry: Registry, clock: Clock) -
                 scenario.openshift.feature_sets,
                 scenario.control_plane.gates,
                 tuple(it.name for it in scenario.pools),
+                scenario.openshift.platform,
             )
         )
     claim_uid = ""

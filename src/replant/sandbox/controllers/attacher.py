@@ -25,7 +25,7 @@ class Attacher(Controller):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._drivers: set[str] = set()
+        self.drivers: set[str] = set()
         self._queue: Queue[str] = Queue()
         self._volumes: Queue[str] = Queue()
         self._waiting: dict[str, set[str]] = {}
@@ -37,12 +37,12 @@ class Attacher(Controller):
 
     def run(self, driver: str) -> None:
         """The attacher of a driver starts."""
-        self._drivers.add(driver)
+        self.drivers.add(driver)
         self._queue.add_all(it.name for it in self.store.entries(VOLUME_ATTACHMENTS))
 
     def stop(self, driver: str) -> None:
         """It ends; what is asked of it from now on waits."""
-        self._drivers.discard(driver)
+        self.drivers.discard(driver)
 
     def heard(self, event: Event) -> None:
         """Note what is to be attached or detached."""
@@ -77,7 +77,7 @@ class Attacher(Controller):
             if found is None or name in self._busy:
                 continue
             read = parts.read_attachment(found.text)
-            if read.spec.attacher not in self._drivers:
+            if read.spec.attacher not in self.drivers:
                 continue
             if read.metadata.deletionTimestamp:
                 self._detach(found, read)
@@ -186,7 +186,7 @@ class Attacher(Controller):
         if found is None or self._users.get(name):
             return
         metadata = parts.read_volume(found.text).metadata
-        ours = [_finalizer(it) for it in self._drivers]
+        ours = [_finalizer(it) for it in self.drivers]
         mine = [it for it in metadata.finalizers or () if it in ours]
         if not metadata.deletionTimestamp or not mine:
             return

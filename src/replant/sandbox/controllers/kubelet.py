@@ -68,6 +68,8 @@ class Kubelet:
     """Whether it may have a CSINode at all."""
     limit: int
     """How many volumes of a driver the node takes."""
+    from_pods: frozenset[str] = frozenset()
+    """Those of its drivers that are there only as long as pods of theirs are."""
     alive: bool = True
     died: int = 0
     starting: bool = False

@@ -27,20 +27,20 @@ class Provisioner(Controller):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._drivers: set[str] = set()
+        self.drivers: set[str] = set()
         self._claims: Queue[Key] = Queue()
         self._volumes: Queue[str] = Queue()
         self._unbound: dict[Key, None] = {}
 
     def run(self, driver: str) -> None:
         """The provisioner of a driver starts."""
-        self._drivers.add(driver)
+        self.drivers.add(driver)
         self._claims.add_all(self._unbound)
         self._volumes.add_all(it.name for it in self.store.entries(PERSISTENT_VOLUMES))
 
     def stop(self, driver: str) -> None:
         """It ends; what is asked of it from now on waits."""
-        self._drivers.discard(driver)
+        self.drivers.discard(driver)
 
     def heard(self, event: Event) -> None:
         """Note claims without a volume, and volumes without a claim."""
@@ -74,7 +74,7 @@ class Provisioner(Controller):
         named = said.get(STORAGE_PROVISIONER) or said.get(BETA_STORAGE_PROVISIONER)
         driver = said.get(MIGRATED_TO) or named
         found = self.store.find(STORAGE_CLASSES, read.spec.storageClassName or "")
-        if driver not in self._drivers or found is None or read.spec.volumeName:
+        if driver not in self.drivers or found is None or read.spec.volumeName:
             return
         storage_class = found.value()
         waits = storage_class.get("volumeBindingMode") == "WaitForFirstConsumer"
@@ -101,7 +101,7 @@ class Provisioner(Controller):
         read = parts.read_volume(entry.text)
         said = read.metadata.annotations or {}
         driver = said.get(MIGRATED_TO) or said.get(PROVISIONED_BY)
-        theirs = driver in self._drivers and driver == volume.view.driver
+        theirs = driver in self.drivers and driver == volume.view.driver
         gone = read.status.phase == "Released" and not read.metadata.deletionTimestamp
         if not theirs or not gone or read.spec.persistentVolumeReclaimPolicy != "Delete":
             return

@@ -17,17 +17,17 @@ class Resizer(Controller):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._drivers: set[str] = set()
+        self.drivers: set[str] = set()
         self._claims = GrowingClaims(world)
 
     def run(self, driver: str) -> None:
         """The resizer of a driver starts."""
-        self._drivers.add(driver)
+        self.drivers.add(driver)
         self._claims.look_again()
 
     def stop(self, driver: str) -> None:
         """It ends; what is asked of it from now on waits."""
-        self._drivers.discard(driver)
+        self.drivers.discard(driver)
 
     def heard(self, event: Event) -> None:
         """Note claims that ask for more."""
@@ -45,5 +45,5 @@ class Resizer(Controller):
         key, _entry, claim, volume = growing
         named = (claim.metadata.annotations or {}).get(STORAGE_RESIZER)
         driver = volume.view.driver if volume.view.native else named
-        if driver in self._drivers and driver == volume.view.driver:
+        if driver in self.drivers and driver == volume.view.driver:
             enlarge(self.world, key, claim, volume.disk, Side.CSI, f"external-resizer {driver}")

@@ -1,4 +1,4 @@
-"""OpenShift's own controllers: a FeatureGate is changed, and operators do the rest."""
+"""OpenShift's own controllers: something is asked for by an object, and operators do the rest."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from replant.sandbox.controllers.base import Controller, World
 from replant.sandbox.controllers.controlplane import API_SERVER, CONTROLLER, SCHEDULER, ControlPlane
 from replant.sandbox.controllers.kubelet import Kubelets
 from replant.sandbox.controllers.openshift import objects
+from replant.sandbox.controllers.openshift.credentials import CloudCredentials
+from replant.sandbox.controllers.openshift.lifecycle import OperatorLifecycle
 from replant.sandbox.controllers.openshift.machines import MachineConfigs
 from replant.sandbox.controllers.openshift.operators import StaticPodOperator
 from replant.sandbox.controllers.openshift.versions import VersionOperator
@@ -31,6 +33,8 @@ class Asked:
     gates: Mapping[str, bool]
     """What components are given while no feature set says otherwise."""
     pools: tuple[str, ...]
+    platform: str = ""
+    """What its Infrastructure calls the cloud; nothing where it does not say."""
 
 
 def set_up(
@@ -45,13 +49,19 @@ def set_up(
         world.store.create(DEFINITIONS, definition)
     replicas = control_plane.components[CONTROLLER].all
     hosts, version = [it.host for it in replicas], replicas[0].process.version
-    _put(world, objects.first(COMPONENTS, hosts, asked.gates, asked.pools, version))
+    _put(world, objects.first(COMPONENTS, hosts, asked.gates, asked.pools, asked.platform, version))
     operators = [
         StaticPodOperator(world, kind, control_plane.components[component], asked.gates)
         for component, kind in COMPONENTS.items()
     ]
     machines = MachineConfigs(world, kubelets, asked.gates)
-    for controller in (*operators, machines, VersionOperator(world, operators, machines)):
+    for controller in (
+        *operators,
+        machines,
+        VersionOperator(world, operators, machines),
+        CloudCredentials(world),
+        OperatorLifecycle(world),
+    ):
         add(controller)
 
 

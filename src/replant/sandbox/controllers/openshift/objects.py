@@ -8,10 +8,12 @@ from replant.gates.history import gate_at
 from replant.gates.versions import Version
 from replant.objects import Object
 
-CONFIG, OPERATOR, MACHINES = (
+CONFIG, OPERATOR, MACHINES, CREDENTIALS, LIFECYCLE = (
     "config.openshift.io/v1",
     "operator.openshift.io/v1",
     "machineconfiguration.openshift.io/v1",
+    "cloudcredential.openshift.io/v1",
+    "operators.coreos.com/v1alpha1",
 )
 FEATURE_SETS = ("", "CustomNoUpgrade", "DevPreviewNoUpgrade", "TechPreviewNoUpgrade", "OKD")
 CONTROL_PLANE_SET, NODE_SET = "CSIMigrationControlPlane", "CSIMigrationNode"
@@ -39,10 +41,23 @@ def definitions(more_feature_sets: tuple[str, ...]) -> Iterator[Object]:
     yield _definition(OPERATOR, "KubeControllerManager", "kubecontrollermanagers", _OPEN)
     yield _definition(OPERATOR, "KubeScheduler", "kubeschedulers", _OPEN)
     yield _definition(MACHINES, "MachineConfigPool", "machineconfigpools", _OPEN)
+    yield _definition(CONFIG, "Infrastructure", "infrastructures", _OPEN)
+    yield _definition(OPERATOR, "Storage", "storages", _OPEN)
+    yield _definition(OPERATOR, "ClusterCSIDriver", "clustercsidrivers", _OPEN)
+    inside: Object = {"scope": "Namespaced"}
+    yield _definition(CREDENTIALS, "CredentialsRequest", "credentialsrequests", _OPEN, **inside)
+    yield _definition(LIFECYCLE, "Subscription", "subscriptions", _OPEN, **inside)
+    yield _definition(LIFECYCLE, "ClusterServiceVersion", "clusterserviceversions", _OPEN, **inside)
 
 
 def _definition(
-    api_version: str, kind: str, plural: str, spec: Object, *, status: bool = True
+    api_version: str,
+    kind: str,
+    plural: str,
+    spec: Object,
+    *,
+    status: bool = True,
+    scope: str = "Cluster",
 ) -> Object:
     group, version = api_version.split("/")
     schema = {"type": "object", "properties": {"spec": spec, "status": _OPEN}}
@@ -60,7 +75,7 @@ def _definition(
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Cluster",
+            "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
             "versions": [served],
         },
@@ -72,6 +87,7 @@ def first(
     hosts: list[str],
     gates: Mapping[str, bool],
     pools: tuple[str, ...],
+    platform: str,
     version: Version,
 ) -> Iterator[Object]:
     """A cluster that is at rest: every component at its first revision."""
@@ -82,6 +98,19 @@ def first(
         "metadata": {"name": VERSION},
         "spec": {},
         "status": {"desired": {"version": release_of(version)}},
+    }
+    yield {
+        "apiVersion": CONFIG,
+        "kind": "Infrastructure",
+        "metadata": {"name": CLUSTER},
+        "spec": {},
+        "status": {"platformStatus": {"type": platform}} if platform else {},
+    }
+    yield {
+        "apiVersion": OPERATOR,
+        "kind": "Storage",
+        "metadata": {"name": CLUSTER},
+        "spec": {"managementState": "Managed"},
     }
     for component, kind in components.items():
         nodes = [{"nodeName": it, "currentRevision": 1, "targetRevision": 0} for it in hosts]
