@@ -44,6 +44,7 @@ Gates = Mapping[str, bool]
 LIMIT = 39
 """So many volumes a node takes, unless it says otherwise."""
 _HOSTNAME = "kubernetes.io/hostname"
+_OS = "kubernetes.io/os"
 
 
 class Unsettled(RuntimeError):
@@ -358,7 +359,7 @@ def _node(
     return {
         "metadata": {
             "name": name,
-            "labels": {_HOSTNAME: name, parts.ZONE: zone, **labels},
+            "labels": {_HOSTNAME: name, _OS: "linux", parts.ZONE: zone, **labels},
             "annotations": {parts.MANAGED_ATTACH: "true"},
         },
         "spec": {},

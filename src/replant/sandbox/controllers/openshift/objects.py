@@ -91,6 +91,8 @@ def first(
     version: Version,
 ) -> Iterator[Object]:
     """A cluster that is at rest: every component at its first revision."""
+    for name in ("openshift-cloud-credential-operator", "openshift-marketplace"):
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     yield {"apiVersion": CONFIG, "kind": "FeatureGate", "metadata": {"name": CLUSTER}, "spec": {}}
     yield {
         "apiVersion": CONFIG,
