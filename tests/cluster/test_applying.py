@@ -111,6 +111,15 @@ def test_what_cannot_be_is_refused(config: Path) -> None:
         write(config, lambda it: it.apply(DEPLOYMENTS, obj, namespace="default"))
 
 
+def test_what_was_seen_is_replaced_and_nothing_else(config: Path) -> None:
+    seen = applied(config, config_map(a="1", b="1"))
+    new = {**seen, "data": {"a": "2"}}
+    said = write(config, lambda it: it.replace(CONFIG_MAPS, new, namespace="default"))
+    assert said["data"] == {"a": "2"}
+    with pytest.raises(Conflict):
+        write(config, lambda it: it.replace(CONFIG_MAPS, new, namespace="default"))
+
+
 def test_what_exists_is_not_created_again(config: Path) -> None:
     applied(config, config_map(a="theirs"), "somebody")
     with pytest.raises(Conflict):

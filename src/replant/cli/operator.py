@@ -11,11 +11,13 @@ from replant.cli import options
 from replant.errors import printable
 
 if TYPE_CHECKING:
-    from replant.operator.run import Controller
+    from replant.drivers.values import Values
+    from replant.operator.run import Controller, Where
 
 MIGRATION = "gardener-csi-migration"
 WEBHOOK = "gardener-webhook"
-CONTROLLERS = (MIGRATION, WEBHOOK)
+DRIVERS = "drivers"
+CONTROLLERS = (MIGRATION, WEBHOOK, DRIVERS)
 PROVIDERS = ("aws", "gcp", "openstack", "azure")
 
 EXAMPLES = """\b
@@ -30,6 +32,13 @@ Examples:
   # The webhooks, on all interfaces
   replant operator --controllers gardener-webhook --provider aws \\
     --bind 0.0.0.0 --tls-cert tls.crt --tls-key tls.key
+\b
+  # The CSI drivers of a cluster, with images from a mirror
+  replant operator --controllers drivers --values values.yaml
+\b
+  # Their controllers in a seed, their nodes in a shoot
+  replant operator --controllers drivers --namespace shoot--x--y \\
+    --node-kubeconfig shoot.yaml --node-kubeconfig-secret gardener
 """
 
 
@@ -51,8 +60,8 @@ def _classes(
     help="What to run.",
 )  # fmt: skip
 @click.option(
-    "--provider", type=click.Choice(PROVIDERS), required=True,
-    help="Whose shoots are meant.",
+    "--provider", type=click.Choice(PROVIDERS),
+    help="Whose shoots are meant; controllers of Gardener need it.",
 )  # fmt: skip
 @click.option(
     "--migration-version", callback=options.version, metavar="VERSION",
@@ -85,14 +94,36 @@ def _classes(
     "--cloud-config", metavar="PATH",
     help="Where control planes find the cloud's configuration.",
 )  # fmt: skip
+@click.option(
+    "--values", type=click.Path(path_type=Path), metavar="FILE",
+    help="Which images drivers run, and where a mirror has them; those that ship by default.",
+)  # fmt: skip
+@click.option(
+    "--node-kubeconfig", metavar="FILE",
+    help="Leads to the cluster where nodes are, if controllers of drivers run in another.",
+)  # fmt: skip
+@click.option(
+    "--node-kubeconfig-secret", metavar="NAME",
+    help="The Secret whose key kubeconfig leads controllers of drivers there.",
+)  # fmt: skip
+@click.option(
+    "--namespace", metavar="NAME", help="Where controllers of drivers run in that case.",
+)  # fmt: skip
 @options.kubeconfig
 @options.context
 def command(**given: Any) -> None:
     """Run controllers until they are interrupted.
 
     What they do follows from what they see: stopped at any time, started anew or run twice, they
-    come to the same end. See docs/gardener.md.
+    come to the same end. See docs/gardener.md and docs/drivers.md.
     """
+    if {MIGRATION, WEBHOOK} & set(given["controllers"]) and not given["provider"]:
+        raise click.UsageError("controllers of Gardener need --provider")
+    split = [given[it] for it in ("node_kubeconfig", "node_kubeconfig_secret", "namespace")]
+    if any(split) and not all(split):
+        raise click.UsageError(
+            "--node-kubeconfig, --node-kubeconfig-secret and --namespace belong together"
+        )
     if WEBHOOK in given["controllers"] and not (given["tls_cert"] and given["tls_key"]):
         raise click.UsageError(f"{WEBHOOK} needs --tls-cert and --tls-key")
     import asyncio
@@ -106,13 +137,37 @@ def command(**given: Any) -> None:
 
 
 def _controllers(given: dict[str, Any]) -> list[Controller]:
+    from replant.operator.run import Where
+
+    where = Where(given["kubeconfig"], given["context"])
+    wanted: list[Controller] = []
+    if DRIVERS in given["controllers"]:
+        wanted.append(_drivers(given, where))
+    if given["provider"]:
+        wanted += _of_gardener(given, where)
+    return wanted
+
+
+def _drivers(given: dict[str, Any], where: Where) -> Controller:
+    from replant.drivers.operand import Split
+    from replant.operator.driver_run import Asked, drivers
+    from replant.operator.run import Where
+
+    nodes = split = None
+    if given["node_kubeconfig"]:
+        nodes = Where(given["node_kubeconfig"])
+        split = Split(given["namespace"], given["node_kubeconfig_secret"])
+    asked = Asked(where, read_values(given["values"]), nodes, split)
+    return drivers(asked, note=_note)
+
+
+def _of_gardener(given: dict[str, Any], where: Where) -> list[Controller]:
     from replant.gardener.components import CLOUD_CONFIG_PATH
     from replant.gardener.providers import PROVIDERS as TABLE
-    from replant.operator.run import Where, migration, webhooks
+    from replant.operator.run import migration, webhooks
     from replant.operator.webhooks import Door
 
     provider = TABLE[given["provider"]].told(given["migration_version"], given["classes"])
-    where = Where(given["kubeconfig"], given["context"])
     wanted: list[Controller] = []
     if MIGRATION in given["controllers"]:
         concurrency = given["concurrency"]
@@ -122,6 +177,18 @@ def _controllers(given: dict[str, Any]) -> list[Controller]:
         path = given["cloud_config"] or CLOUD_CONFIG_PATH
         wanted.append(webhooks(where, provider, door, note=_note, cloud_config=path))
     return wanted
+
+
+def read_values(path: Path | None) -> Values:
+    """Which images drivers run: those of a file, or those that ship."""
+    from importlib.resources import as_file, files
+
+    from replant.cli.documents import Document
+    from replant.drivers.values import values_of
+
+    with as_file(files("replant.drivers") / "values.yaml") as shipped:
+        document = Document.read(str(path or shipped), max_size=1)
+    return values_of(document.data, document.source)
 
 
 def _note(text: str) -> None:

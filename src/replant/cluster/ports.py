@@ -204,6 +204,10 @@ class Applier(Writer, Protocol):
         """
         ...
 
+    async def replace(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        """Put an object in the place of the one that has its uid and resourceVersion."""
+        ...
+
     async def put_status(
         self,
         resource: Resource,

@@ -79,6 +79,11 @@ class LiveWriter:
         query |= {"dryRun": "All", "fieldValidation": "Strict"} if rehearsed else {}
         return await self._write(Request("PATCH", path, query, msgspec.json.encode(obj), _APPLY))
 
+    async def replace(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+        """Put an object in the place of the one that was seen; see Applier."""
+        path = _path(resource, str(obj["metadata"]["name"]), namespace)
+        return await self._write(Request("PUT", path, self._managed, msgspec.json.encode(obj)))
+
     async def put_status(
         self,
         resource: Resource,

@@ -59,7 +59,10 @@ _HELD = Decoder(Held)
 class Lease:
     """Our hold on a cluster, while we have it."""
 
-    def __init__(self, reader: Reader, writer: Writer, timing: Timing, notice: Notice) -> None:
+    def __init__(
+        self, reader: Reader, writer: Writer, timing: Timing, notice: Notice, name: str = NAME
+    ) -> None:
+        self.name = name
         self._reader = reader
         self._writer = writer
         self._timing = timing
@@ -101,7 +104,7 @@ class Lease:
                 f"An unfinished run has its journal in a file: {self._elsewhere}. Go on with it "
                 "there (--resume --journal FILE), or take it back (--undo), before anything else "
                 "is done. If the file is lost and the cluster is as you want it, remove the "
-                f"annotation {UNFINISHED} from the Lease {NAMESPACE}/{NAME}."
+                f"annotation {UNFINISHED} from the Lease {NAMESPACE}/{self.name}."
             )
 
     async def release(self) -> None:
@@ -109,7 +112,7 @@ class Lease:
         await self._write({}, holder="")
 
     async def _look(self) -> Held | None:
-        held = await insist(lambda: look(self._reader), self._timing, self._notice)
+        held = await insist(lambda: look(self._reader, self.name), self._timing, self._notice)
         self._version = held.metadata.resource_version if held else ""
         return held
 
@@ -148,10 +151,10 @@ class Lease:
             if not self._version:
                 body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
                 there = {name: it for name, it in metadata["annotations"].items() if it}
-                made = {**body, "metadata": {"name": NAME, "annotations": there}}
+                made = {**body, "metadata": {"name": self.name, "annotations": there}}
                 return await self._writer.create(LEASES, made, namespace=NAMESPACE)
             patch = {"metadata": {**metadata, "resourceVersion": self._version}, "spec": spec}
-            return await self._writer.patch(LEASES, NAME, patch, namespace=NAMESPACE)
+            return await self._writer.patch(LEASES, self.name, patch, namespace=NAMESPACE)
 
         for _try in range(TRIES):
             known = self._version
@@ -170,7 +173,9 @@ class Lease:
                 self._version = lease["metadata"]["resourceVersion"]
                 break
         else:
-            raise Refused(f"The Lease {NAMESPACE}/{NAME} cannot be written; this Replant stops.")
+            raise Refused(
+                f"The Lease {NAMESPACE}/{self.name} cannot be written; this Replant stops."
+            )
         self._renewed = self._timing.now()
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from replant.cluster.live import LiveReader, connect
+from replant.cluster.ports import Resource
 from replant.cluster.writing import LiveWriter
 from replant.errors import Final, NotServed, ReplantError, printable
 from replant.gardener.components import CLOUD_CONFIG_PATH
@@ -130,16 +131,16 @@ def migration(
             of = Migration(provider, reader, writer, partial(visit, reader), teller, note)
 
             def failed(name: str, error: Exception, seconds: float) -> None:
-                note(f"Cluster {name}: {_said(error)}; trying again in {seconds:.0f} s")
+                note(f"Cluster {name}: {said(error)}; trying again in {seconds:.0f} s")
 
             async with Rounds(of.attend, failed, concurrency, pause) as rounds:
 
-                def heard(name: str, cluster: Object | None) -> None:
+                def heard(_kind: Resource, name: str, cluster: Object | None) -> None:
                     if of.concerns(cluster):
                         rounds.call(name)
 
                 await watch(
-                    CLUSTERS, reader.connection, heard, stop=running.stop, ready=running.ready
+                    [CLUSTERS], reader.connection, heard, stop=running.stop, ready=running.ready
                 )
 
     return controller
@@ -154,7 +155,8 @@ async def _must_be_served(reader: LiveReader) -> None:
         raise Final(f"{error}: is this a seed of Gardener?") from None
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """An error on one line."""
     if isinstance(error, ReplantError):
         return printable(str(error))
     return printable(f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ annotations and finalizers of objects that are not ours, and a steady state woul
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -20,19 +20,23 @@ from replant.objects import Object
 PAGE = 500
 CONNECT_TIMEOUT = 30.0
 
-Heard = Callable[[str, Object | None], None]
-"""Told an object's name, and what it is now; None if it is gone."""
+Heard = Callable[[Resource, str, Object | None], None]
+"""Told an object's kind, its name, and what it is now; None if it is gone."""
 
 
 async def watch(
-    resource: Resource,
+    resources: Iterable[Resource],
     connection: Connection,
     heard: Heard,
     *,
     stop: asyncio.Event,
     ready: asyncio.Event | None = None,
+    namespaces: Collection[str] = (),
 ) -> None:
-    """Tell of every object of a kind, and whenever one changes, until stopped or interrupted."""
+    """Tell of every object of some kinds, and whenever one changes, until stopped or interrupted.
+
+    The kinds have to be served. Where namespaces are named, all others are left out.
+    """
     registry = kopf.OperatorRegistry()
     fresh = True
 
@@ -44,10 +48,13 @@ async def watch(
         fresh = False
         return kopf.ConnectionInfo(**asdict(connection.credentials()))
 
-    @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)
-    async def on_event(name: str, type: str, body: kopf.Body, **_more: Any) -> None:  # noqa: A002
-        heard(name, None if type == "DELETED" else dict(body))
+    def listen(resource: Resource) -> None:
+        @kopf.on.event(resource.group, resource.version, resource.plural, registry=registry)
+        async def on_event(name: str, type: str, body: kopf.Body, **_more: Any) -> None:  # noqa: A002
+            heard(resource, name, None if type == "DELETED" else dict(body))
 
+    for resource in resources:
+        listen(resource)
     settings = kopf.OperatorSettings()
     settings.posting.enabled = False
     settings.scanning.disabled = True
@@ -56,7 +63,8 @@ async def watch(
     await kopf.operator(
         registry=registry,
         settings=settings,
-        clusterwide=True,
+        clusterwide=not namespaces,
+        namespaces=namespaces,
         standalone=True,
         stop_flag=stop,
         ready_flag=ready,

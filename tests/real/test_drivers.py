@@ -1,0 +1,256 @@
+"""The operator of drivers on real Kubernetes: with real kopf, real CRDs and the role that ships.
+
+Nothing runs there but the API server: what controllers and kubelets would say of a rollout is
+said by the test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from replant.cli.operator import read_values
+from replant.cluster.live import connect
+from replant.cluster.writing import LiveWriter
+from replant.drivers.catalog import DRIVERS
+from replant.drivers.classes import storage_class
+from replant.drivers.kinds import GROUP
+from replant.errors import ReplantError
+from replant.operator.driver_run import Asked, drivers
+from replant.operator.driver_sight import resource_of
+from replant.operator.run import Running, Where
+from tests.operators.granting import operands
+from tests.real.ground import programs
+from tests.real.ground.api import Object, Refused
+from tests.real.ground.controlplane import ControlPlane
+from tests.real.ground.processes import wait_for
+
+CRDS = Path(__file__).parents[2] / "deploy/drivers/crds.yaml"
+BUILT_IN = "openshift.io", "snapshot.storage.k8s.io"
+CR = f"/apis/{GROUP}/v1/awsebsdrivers/cluster"
+NAMESPACE = "openshift-aws-ebs-csi-driver"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/aws-ebs-csi-driver-controller"
+DAEMON_SET = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/aws-ebs-csi-driver-node"
+NOT_FOUND, UNPROCESSABLE = 404, 422
+
+
+@pytest.fixture(scope="module", params=["old", "new"])
+def plane(request: pytest.FixtureRequest, ground: Path) -> Iterator[ControlPlane]:
+    """One of its own: namespaces cannot be cleared away where no controller does it."""
+    version = programs.OLD if request.param == "old" else programs.newest()
+    with ControlPlane(version, ground / f"drivers-{request.param}") as plane:
+        with plane.api.client() as http:
+            for obj in yaml.safe_load_all(CRDS.read_text()):
+                path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+                assert http.post(path, json=obj).status_code == 201
+        for driver in DRIVERS.values():
+            plane.wait_served(f"/apis/{GROUP}/v1/{driver.plural}")
+        yield plane
+
+
+def ask(plane: ControlPlane, method: str, path: str, body: Any = None, **more: Any) -> Any:
+    merge = {"Content-Type": "application/merge-patch+json"} if method == "PATCH" else {}
+    with plane.api.client() as http:
+        answer = http.request(method, path, json=body, headers=merge, **more)
+    if not answer.is_success:
+        raise Refused(answer)
+    return answer.json()
+
+
+def find(plane: ControlPlane, path: str) -> Any:
+    try:
+        return ask(plane, "GET", path)
+    except Refused as refusal:
+        if refusal.code != NOT_FOUND:
+            raise
+        return None
+
+
+def test_one_of_a_kind_is_taken(plane: ControlPlane) -> None:
+    for driver in DRIVERS.values():
+        for version in ("v1", "v1alpha1"):
+            path = f"/apis/{GROUP}/{version}/{driver.plural}"
+            cr: Object = {"apiVersion": f"{GROUP}/{version}", "kind": driver.kind}
+            dry = {"dryRun": "All"}
+            ask(plane, "POST", path, {**cr, "metadata": {"name": "cluster"}}, params=dry)
+            for wrong in (
+                {"metadata": {"name": "other"}},
+                {"metadata": {"name": "cluster"}, "spec": {"logLevel": "Loud"}},
+                {"metadata": {"name": "cluster"}, "spec": {"managementState": "Mine"}},
+            ):
+                with pytest.raises(Refused) as refused:
+                    ask(plane, "POST", path, {**cr, **wrong}, params=dry)
+                assert refused.value.code == UNPROCESSABLE
+
+
+def test_every_manifest_is_taken(plane: ControlPlane) -> None:
+    """By server-side apply, which refuses every field that the schema has not."""
+    everything = [it for it in operands() if not any(g in it["apiVersion"] for g in BUILT_IN)]
+    everything += [
+        storage_class(driver, of, "false", None)
+        for driver in DRIVERS.values()
+        for of in driver.classes
+    ]
+    assert {it["kind"] for it in everything} == {
+        "Namespace", "CSIDriver", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
+        "RoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "DaemonSet",
+        "StorageClass",
+    }  # fmt: skip
+
+    async def main() -> None:
+        async with connect(str(plane.kubeconfig())) as reader:
+            writer = LiveWriter(reader, "replant-drivers")
+            for obj in everything:
+                namespace = obj["metadata"].get("namespace", "")
+                if obj["kind"] == "Namespace":
+                    await writer.apply(resource_of("Namespace"), obj)
+                await writer.apply(
+                    resource_of(obj["kind"]), obj, namespace=namespace, rehearsed=True
+                )
+            wrong = {**everything[1], "spec": {"attachRequired": True, "unheardOf": True}}
+            with pytest.raises(ReplantError, match="unheardOf"):
+                await writer.apply(resource_of("CSIDriver"), wrong, rehearsed=True)
+
+    asyncio.run(main())
+
+
+@contextmanager
+def operating(kubeconfig: Path) -> Iterator[list[str]]:
+    """The operator, in a thread; what it says."""
+    notes: list[str] = []
+    running, loops, ended = Running(), [], []
+    up = threading.Event()
+
+    async def main() -> None:
+        loops.append(asyncio.get_running_loop())
+        up.set()
+        asked = Asked(Where(str(kubeconfig)), read_values(None))
+        await drivers(asked, note=notes.append, pause=lambda _tries: 0.5)(running)
+
+    def live() -> None:
+        try:
+            asyncio.run(main())
+        except BaseException as error:  # noqa: BLE001 - told by the test
+            ended.append(error)
+
+    thread = threading.Thread(target=live)
+    thread.start()
+    up.wait()
+    try:
+        yield notes
+    finally:
+        loops[0].call_soon_threadsafe(running.stop.set)
+        thread.join(60)
+    assert not ended, (ended, notes)
+    assert not thread.is_alive()
+
+
+def conditions(plane: ControlPlane) -> dict[str, tuple[str, str]]:
+    found = (find(plane, CR) or {}).get("status") or {}
+    return {it["type"]: (it["status"], it["reason"]) for it in found.get("conditions") or ()}
+
+
+def test_a_driver_is_installed_kept_and_left_alone(plane: ControlPlane) -> None:
+    kubeconfig = plane.role_kubeconfig("drivers")
+    for name in ("n-1", "n-2"):
+        spec = {"providerID": f"aws:///us-east-1a/{name}"}
+        plane.api.create(
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
+        )
+    with operating(kubeconfig) as notes:
+        told = lambda: conditions(plane).get("Progressing", ("", ""))  # noqa: E731
+        wait_for(lambda: told()[0] == "True", "that credentials are waited for", 30)
+        assert find(plane, "/apis/storage.k8s.io/v1/csidrivers/ebs.csi.aws.com")
+        assert find(plane, DEPLOYMENT) is None
+        metadata = {"name": "ebs-cloud-credentials", "namespace": NAMESPACE}
+        plane_secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        ask(plane, "POST", f"/api/v1/namespaces/{NAMESPACE}/secrets", plane_secret)
+        wait_for(lambda: find(plane, DAEMON_SET), "the DaemonSet", 60)
+        wait_for(
+            lambda: find(plane, "/apis/storage.k8s.io/v1/storageclasses/gp2-csi"), "classes", 30
+        )
+        rolled_out(plane)
+        wait_for(lambda: conditions(plane).get("Available") == ("True", "AsExpected"), "it", 30)
+        wait_for(lambda: told() == ("False", "AsExpected"), "the end of the rollout", 30)
+        # Drift is put right.
+        image = {"name": "csi-driver", "image": "theirs"}
+        change = {"spec": {"template": {"spec": {"containers": [image]}}}}
+        before = find(plane, DEPLOYMENT)["spec"]["template"]["spec"]["containers"]
+        strategic = {"Content-Type": "application/strategic-merge-patch+json"}
+        with plane.api.client() as http:
+            assert http.patch(DEPLOYMENT, json=change, headers=strategic).is_success
+        wait_for(
+            lambda: find(plane, DEPLOYMENT)["spec"]["template"]["spec"]["containers"] == before,
+            "what it was", 30,
+        )  # fmt: skip
+        # A default driver comes back.
+        uid = find(plane, CR)["metadata"]["uid"]
+        ask(plane, "DELETE", CR)
+        wait_for(lambda: (find(plane, CR) or {"metadata": {"uid": uid}})["metadata"]["uid"] != uid,
+                 "its CR", 30)  # fmt: skip
+        rolled_out(plane)
+        wait_for(lambda: conditions(plane).get("Available") == ("True", "AsExpected"), "it", 30)
+        quiet(plane)
+        # Hands off.
+        ask(plane, "PATCH", CR, {"spec": {"managementState": "Unmanaged"}})
+        wait_for(lambda: told() == ("Unknown", "Unmanaged"), "that it is unmanaged", 30)
+        ask(plane, "DELETE", DEPLOYMENT)
+        quiet(plane)
+        assert find(plane, DEPLOYMENT) is None
+        second(kubeconfig)
+    refused = [it for it in asked_by(plane) if it["responseStatus"]["code"] in (401, 403)]
+    assert [(it["verb"], it["requestURI"]) for it in refused] == [], notes
+
+
+def rolled_out(plane: ControlPlane) -> None:
+    """Say what controllers would."""
+    for path in (DEPLOYMENT, DAEMON_SET):
+        found = find(plane, path)
+        status: Object = {"observedGeneration": found["metadata"]["generation"]}
+        if found["kind"] == "Deployment":
+            count = found["spec"]["replicas"]
+            kinds = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+            status |= dict.fromkeys(kinds, count)
+        else:
+            kinds = ("currentNumberScheduled", "desiredNumberScheduled", "numberReady",
+                     "numberAvailable", "updatedNumberScheduled")  # fmt: skip
+            status |= {**dict.fromkeys(kinds, 2), "numberMisscheduled": 0}
+        ask(plane, "PATCH", f"{path}/status", {"status": status})
+
+
+def asked_by(plane: ControlPlane) -> list[Object]:
+    return [
+        it for it in plane.asked_by_roles() if it["user"]["username"].endswith(":replant-drivers")
+    ]
+
+
+def quiet(plane: ControlPlane) -> None:
+    """Nothing is written for a while but that somebody is at work."""
+
+    def written() -> list[str]:
+        reads = ("get", "list", "watch")
+        return [
+            f"{it['verb']} {it['requestURI']}"
+            for it in asked_by(plane)
+            if it["verb"] not in reads and "/leases" not in it["requestURI"]
+        ]
+
+    time.sleep(3)
+    before = written()
+    time.sleep(5)
+    assert written() == before
+
+
+def second(kubeconfig: Path) -> None:
+    """Another one stands down, says so, and writes nothing."""
+    with operating(kubeconfig) as notes:
+        wait_for(lambda: any("standing down" in it for it in notes), "that it stands down", 40)
+    assert any("is at work in this cluster" in it for it in notes)
