@@ -83,7 +83,8 @@ class World:
 
     def __init__(self, told: Scenario, objects: tuple[Object, ...] = ()) -> None:
         self.sandbox = Sandbox.of(told, by_hand=True)
-        self.sandbox.load([*crds(), *objects])
+        place = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+        self.sandbox.load([place, *crds(), *objects])
         assert self.sandbox.cluster
         self.cluster = self.sandbox.cluster
         self.cluster.settle()

@@ -49,6 +49,18 @@ def test_credentials_are_given_once_there_is_a_place_for_them_and_again_when_los
     assert cluster.store.find(SECRETS, "s", "drivers")
 
 
+def test_credentials_that_are_there_already_will_do() -> None:
+    cluster = openshift()
+    requests = served(cluster, CREDENTIALS, "CredentialsRequest")
+    metadata = {"name": "s", "namespace": "default"}
+    cluster.store.create(SECRETS, {"metadata": metadata, "data": {"mine": "eA=="}})
+    spec = {"secretRef": metadata}
+    cluster.store.create(requests, {"metadata": {**metadata, "name": "r"}, "spec": spec})
+    cluster.run_for(30)
+    assert cluster.store.get(requests, "r", "default")["status"]["provisioned"] is True
+    assert cluster.store.get(SECRETS, "s", "default")["data"] == {"mine": "eA=="}
+
+
 def operator(cluster: Cluster) -> tuple[Resource, Resource]:
     """One that was subscribed to, and runs."""
     subscriptions = served(cluster, LIFECYCLE, "Subscription")

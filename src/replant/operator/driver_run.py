@@ -63,16 +63,16 @@ def drivers(
 
     async def controller(running: Running) -> None:
         async with AsyncExitStack() as held:
-            home = await held.enter_async_context(_connect(asked.where, note))
+            home = await held.enter_async_context(reach(asked.where, note))
             away = home
             if asked.nodes is not None:
-                away = await held.enter_async_context(_connect(asked.nodes, note))
+                away = await held.enter_async_context(reach(asked.nodes, note))
             if not await away.serves(GROUP):
                 raise Final(
                     f"{away.connection.server} does not serve {GROUP}: "
                     "kubectl apply -f deploy/drivers/crds.yaml"
                 )
-            sides = Sides(_side(home), _side(away), asked.split)
+            sides = Sides(side(home), side(away), asked.split)
             keeper = _Keeper(asked, sides, home, away, note, pause, time)
             lease = Lease(home, sides.controllers.writer, time, note, LEASE)
             running.ready.set()
@@ -81,13 +81,15 @@ def drivers(
     return controller
 
 
-def _connect(where: Where, note: Callable[[str], None]) -> AbstractAsyncContextManager[LiveReader]:
+def reach(where: Where, note: Callable[[str], None]) -> AbstractAsyncContextManager[LiveReader]:
+    """The way to a cluster; whoever is refused there is told of our role."""
     return connect(
         where.kubeconfig, where.context, timeout=TIMEOUT, tries=TRIES, notice=note, role=ROLE
     )
 
 
-def _side(reader: LiveReader) -> Side:
+def side(reader: LiveReader) -> Side:
+    """A cluster that is written to under the name that the fields of drivers are managed by."""
     return Side(reader, LiveWriter(reader, MANAGER))
 
 

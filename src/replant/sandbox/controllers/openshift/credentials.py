@@ -39,26 +39,34 @@ class CloudCredentials(Controller):
         if not self._asked:
             return False
         for key in self._asked.take():
-            if self._secret(key):
+            if self._is_open(key):
                 self.world.clock.after(GRANTING, partial(self._grant, key))
         return True
 
-    def _secret(self, key: Key) -> Key | None:
-        """The Secret that is asked for and can be made, but is not there."""
+    def _wanted(self, key: Key) -> Key | None:
+        """The Secret that is asked for, if there is a place for it."""
         found = self.store.find(self._requests, key[1], key[0])
         wanted = (found.value().get("spec") or {}).get("secretRef") or {} if found else {}
         namespace, name = wanted.get("namespace", ""), wanted.get("name", "")
-        if not (namespace and name) or not self.store.find(NAMESPACES, namespace):
-            return None
-        return None if self.store.find(SECRETS, name, namespace) else (namespace, name)
+        there = namespace and name and self.store.find(NAMESPACES, namespace)
+        return (namespace, name) if there else None
+
+    def _is_open(self, key: Key) -> bool:
+        wanted = self._wanted(key)
+        if wanted is None:
+            return False
+        request = self.store.get(self._requests, key[1], key[0])
+        said = (request.get("status") or {}).get("provisioned")
+        return not (said and self.store.find(SECRETS, wanted[1], wanted[0]))
 
     def _grant(self, key: Key) -> None:
-        wanted = self._secret(key)
-        if wanted is None:
+        wanted = self._wanted(key)
+        if wanted is None or not self._is_open(key):
             return
-        given = base64.b64encode(f"of {key[1]}".encode()).decode()
-        metadata = {"name": wanted[1], "namespace": wanted[0]}
-        self.store.create(SECRETS, {"metadata": metadata, "data": {"credentials": given}})
+        if not self.store.find(SECRETS, wanted[1], wanted[0]):
+            given = base64.b64encode(f"of {key[1]}".encode()).decode()
+            metadata = {"name": wanted[1], "namespace": wanted[0]}
+            self.store.create(SECRETS, {"metadata": metadata, "data": {"credentials": given}})
 
         def say(request: Object) -> None:
             generation = request["metadata"].get("generation", 1)
