@@ -21,10 +21,9 @@ from replant.execute.namespace import NAMESPACE
 from replant.platforms.agent import LABEL, SECURITY, agent_pod
 from replant.platforms.kubeadm import Kubeadm
 from tests.real.ground import programs
-from tests.real.ground.controlplane import ROLES, ControlPlane
+from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.machine import IMAGE, Machine
 from tests.real.ground.processes import free_port, wait_for
-from tests.real.test_scan import kubectl
 
 SCHEDULER = Place(component="kube-scheduler")
 GATE = "CSIMigrationAWS"
@@ -230,19 +229,8 @@ def test_what_a_killed_run_left_is_removed(node: Node) -> None:
 
 
 def test_the_role_that_is_shipped_is_enough(node: Node) -> None:
-    plane, admin = node.plane, node.plane.kubeconfig()
-    account = {"name": "replant-apply", "namespace": NAMESPACE}
-    plane.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
-    role = str(ROLES / "kubeadm.yaml")
-    # Of what apply may do, an agent's sender needs to list pods; a scan may do that too.
-    bind = ["create", "clusterrolebinding", "agents", "--clusterrole=replant-scan"]
-    bind.append(f"--serviceaccount={NAMESPACE}:replant-apply")
-    for arguments in (["apply", "-f", role], ["apply", "-f", str(ROLES / "scan.yaml")], bind):
-        kubectl(plane, admin, *arguments)
-    config = yaml.safe_load(admin.read_text())
-    config["users"][0]["user"] = {"token": plane.api.token("replant-apply", NAMESPACE)}
-    user = plane.folder / "agents.kubeconfig"
-    user.write_text(yaml.safe_dump(config))
+    user = node.plane.role_kubeconfig("apply")
+    node.plane.apply_role("kubeadm")
     node.with_actuator(lambda it: it.switch(SCHEDULER, Wanted({"A": None})), kubeconfig=user)
     wait_for(lambda: not node.agents_left(), "the agents to be gone")
 
