@@ -42,6 +42,8 @@ GROUPS = {
     "VolumeAttachment": "storage.k8s.io",
     "PodDisruptionBudget": "policy",
     "FeatureGate": "config.openshift.io",
+    "Shoot": "core.gardener.cloud",
+    "Cluster": "extensions.gardener.cloud",
 }
 """The API group that each kind of ours comes from: others may use the same word."""
 

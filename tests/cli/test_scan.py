@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replant.cluster.live import collection
-from replant.cluster.ports import POD_DISRUPTION_BUDGETS, SCANNED
+from replant.cluster.ports import POD_DISRUPTION_BUDGETS, SCANNED, SCANNED_WHERE_SERVED
 from replant.inventory.checks.catalogue import TITLES
 from tests.cli.shell import replant
 from tests.cluster.api_server import World, serving, status
@@ -122,6 +122,7 @@ def world() -> Iterator[tuple[World, str]]:
         empty = {"kind": f"{resource.kind}List", "metadata": {}, "items": []}
         world.documents[collection(resource)] = json.dumps(empty).encode()
     world.documents["/version"] = b'{"gitVersion": "v1.24.17-eks-1"}'
+    world.documents["/apis"] = b'{"kind": "APIGroupList", "groups": [{"name": "apps"}]}'
     with serving(world) as server:
         yield world, server
 
@@ -142,6 +143,31 @@ def test_a_live_cluster_each_list_once(world: tuple[World, str], tmp_path: Path)
     paths = [asked.path for asked in served.asked]
     assert sorted(paths) == sorted({*paths})
     assert {asked.method for asked in served.asked} == {"GET"}
+
+
+def test_shoots_are_read_where_they_are_served(world: tuple[World, str], tmp_path: Path) -> None:
+    served, server = world
+    arguments = ("scan", "--kubeconfig", config(tmp_path, server), "-o", "json")
+    shoots, clusters = map(collection, SCANNED_WHERE_SERVED)
+
+    def findings() -> list[tuple[str, str]]:
+        _, out, _ = replant(*arguments)
+        return [(it["id"], it["object"]["kind"]) for it in json.loads(out)["findings"]]
+
+    assert findings() == []
+    assert not {shoots, clusters} & {it.path for it in served.asked}, "nobody has them"
+    groups = [{"name": it.group} for it in SCANNED_WHERE_SERVED]
+    served.documents["/apis"] = json.dumps({"groups": groups}).encode()
+    workers = [{"kubernetes": {"version": "1.17.0"}}]
+    spec = {"kubernetes": {"version": "1.18.1"}, "provider": {"type": "aws", "workers": workers}}
+    bad = {"metadata": {"name": "s", "namespace": "n"}, "spec": spec}
+    listed = {"kind": "ShootList", "metadata": {}, "items": [bad]}
+    served.documents[shoots] = json.dumps(listed).encode()
+    assert findings() == [("RP801", "Shoot")], "Clusters are not served, though their group is"
+    served.faults[clusters] = status(403, "clusters is forbidden", "Forbidden")
+    assert findings() == [("RP801", "Shoot"), ("RP002", "Scan")]
+    served.faults["/apis"] = status(403, "apis is forbidden", "Forbidden")
+    assert findings() == []
 
 
 def test_what_may_not_be_read_is_a_finding(world: tuple[World, str], tmp_path: Path) -> None:

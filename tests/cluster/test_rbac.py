@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from replant.cluster.ports import SCANNED
+from replant.cluster.ports import SCANNED, SCANNED_WHERE_SERVED
 
 FILE = Path(__file__).parents[2] / "deploy" / "rbac" / "scan.yaml"
 
@@ -22,7 +22,8 @@ def test_the_role_may_read_what_a_scan_reads_and_nothing_else() -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
     ]
-    assert sorted(granted) == sorted((resource.group, resource.plural) for resource in SCANNED)
+    read = (*SCANNED, *SCANNED_WHERE_SERVED)
+    assert sorted(granted) == sorted((resource.group, resource.plural) for resource in read)
     for rule in rules:
         assert rule.keys() == {"apiGroups", "resources", "verbs"}
         assert sorted(rule["verbs"]) == ["get", "list"]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from replant.cluster.files import FileReader
+from replant.gardener.shoots import OVERRIDE
 from replant.inventory.build import Builder
 from replant.inventory.checks.catalogue import TITLES
 from replant.inventory.findings import Severity
@@ -75,6 +76,19 @@ def deployment(volume: Object) -> Object:
 def features(feature_set: str, *enabled: str) -> Object:
     spec = {"featureSet": feature_set, "customNoUpgrade": {"enabled": list(enabled)}}
     return obj("FeatureGate", "cluster", spec=spec)
+
+
+def shoot(version: str, *pools: str | None, provider: str = "aws", **metadata: Any) -> Object:
+    workers = [{"name": "w", "kubernetes": {"version": it} if it else {}} for it in pools]
+    spec = {
+        "kubernetes": {"version": version},
+        "provider": {"type": provider, "workers": workers},
+    }
+    return obj("Shoot", "crazy", "garden-dev", spec=spec, metadata=metadata)
+
+
+def in_seed(embedded: Object | None, **metadata: Any) -> Object:
+    return obj("Cluster", "shoot--dev--crazy", spec={"shoot": embedded}, metadata=metadata)
 
 
 DEFAULT = annotated(**{"storageclass.kubernetes.io/is-default-class": "true"})
@@ -247,6 +261,17 @@ CASES = [
              {"name": "c", "state": {"waiting": {"reason": "ContainerCreating"}}}]})],
          [px(), px_class(**SECURED), pod(claim="data", status={"containerStatuses": [
              {"name": "c", "state": {"running": {}}}]})], "Pod shop/web-0", "ContainerCreating"),
+    Case("RP801", WARNING, [shoot("1.17.9", "1.17.3")], [shoot("1.17.9", None)],
+         "Shoot garden-dev/crazy",
+         "spec.provider.workers[0].kubernetes.version: Forbidden: 1.17.3 is below 1.18"),
+    Case("RP801", BLOCKER, [shoot("1.18.2", "1.18.0", "1.17.3")], [shoot("1.18.2", "1.18.0")],
+         "Shoot garden-dev/crazy",
+         "spec.provider.workers[1].kubernetes.version: Forbidden: 1.17.3 is below 1.18"),
+    Case("RP801", BLOCKER, [shoot("1.20.2", "old")], [shoot("1.20.2", "v1.19.3")],
+         "Shoot garden-dev/crazy", "spec.provider.workers[0].kubernetes.version: Invalid: 'old'"),
+    Case("RP801", BLOCKER, [in_seed(shoot("1.18.2", "1.17.3"))],
+         [in_seed(shoot("1.18.2", "1.17.3", provider="other"))],
+         "Cluster shoot--dev--crazy", "Forbidden: 1.17.3 is below 1.18"),
 ]  # fmt: skip
 
 
@@ -296,6 +321,51 @@ def test_the_patch_names_the_secret_that_the_class_names() -> None:
         "kubectl annotate pv px --overwrite openstorage.io/auth-secret-name=token "
         "openstorage.io/auth-secret-namespace=shop"
     )
+
+
+def test_a_shoot_and_its_copy_in_a_seed_are_one() -> None:
+    bad = shoot("1.18.2", "1.17.3")
+    [finding] = found(scanned(bad, in_seed(bad)), "RP801")
+    assert str(finding.object) == "Shoot garden-dev/crazy"
+    assert finding.fix == (
+        "kubectl -n garden-dev edit shoot crazy in the garden cluster, and remove "
+        "spec.provider.workers[0].kubernetes.version: the pool then has the control plane's "
+        "version."
+    )
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        [shoot("1.18.2", "1.17.3", annotations={OVERRIDE: "1.17"})],
+        [shoot("1.18.2", "1.17.3", deletionTimestamp="now")],
+        [in_seed(shoot("1.18.2", "1.17.3"), deletionTimestamp="now")],
+        [in_seed(None)],
+        [in_seed({"spec": {"provider": "aws"}})],
+        [obj("Shoot", "bare")],
+        [{**in_seed(shoot("1.18.2", "1.17.3")), "apiVersion": "cluster.x-k8s.io/v1beta1"}],
+    ],
+)
+def test_shoots_of_which_nothing_is_to_be_said(objects: list[Object]) -> None:
+    assert found(scanned(*objects), "RP801") == []
+
+
+def test_shoots_of_one_namespace() -> None:
+    bad = shoot("1.18.2", "1.17.3")
+    elsewhere = {**bad, "metadata": {"name": "x", "namespace": "y"}}
+    for objects, namespace, named in (
+        ([bad, elsewhere], "garden-dev", ["Shoot garden-dev/crazy"]),
+        ([in_seed(bad)], "shoot--dev--crazy", ["Cluster shoot--dev--crazy"]),
+        ([in_seed(bad)], "garden-dev", []),
+    ):
+        result = scanned(*objects, namespace=namespace)
+        assert [str(it.object) for it in found(result, "RP801")] == named
+
+
+def test_where_there_is_no_gardener_nothing_is_missing() -> None:
+    builder = Builder()
+    reader = FileReader(builder, problem=print, note=print)
+    assert {"Shoot", "Cluster"} & reader.unknown().keys() == set()
 
 
 def test_a_managed_control_plane_is_judged_by_its_nodes() -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from replant.cli.bulk import collector_off
 from replant.cli.options import MAX_SIZE_MIB
 from replant.cli.reporting import Report
 from replant.cluster.files import FileReader
-from replant.cluster.ports import FEATURE_GATES, Reader
+from replant.cluster.ports import FEATURE_GATES, SCANNED_WHERE_SERVED, Reader
 from replant.errors import Forbidden, InputError
 from replant.gates.versions import Version
 from replant.inventory.build import Builder
@@ -20,6 +21,9 @@ from replant.inventory.model import Inventory
 from replant.inventory.scan import scan
 from replant.inventory.selectors import Selector
 from replant.manifests import sources
+
+if TYPE_CHECKING:
+    from replant.cluster.live import LiveReader
 
 OPENSHIFT_APIS = "config.openshift.io"
 
@@ -68,7 +72,7 @@ class Scanning:
     def run(self) -> ScanResult:
         """Read, and judge what was read."""
         with collector_off():
-            inventory = self.inventory()
+            inventory = self._inventory(with_shoots=True)
             if self._target and inventory.server and self._target < inventory.server.first_patch:
                 raise InputError(
                     f"is older than the server, {inventory.server}", source="--target-version"
@@ -82,10 +86,13 @@ class Scanning:
             )
 
     def inventory(self) -> Inventory:
-        """What the files or the cluster have."""
+        """What the files or the cluster have, but for what only a scan judges."""
+        return self._inventory(with_shoots=False)
+
+    def _inventory(self, *, with_shoots: bool) -> Inventory:
         if self._paths:
             return self._from_files()
-        asyncio.run(self._from_cluster())
+        asyncio.run(self._from_cluster(with_shoots=with_shoots))
         return self._collected
 
     def _from_files(self) -> Inventory:
@@ -106,7 +113,7 @@ class Scanning:
             report.problem("no object was found in the input")
         return self._finish(builder, self._server, reader.unknown())
 
-    async def _from_cluster(self) -> None:
+    async def _from_cluster(self, *, with_shoots: bool) -> None:
         from replant.cluster.collect import Collector
         from replant.cluster.live import connect
 
@@ -118,10 +125,13 @@ class Scanning:
                     reader, builder, complain=self._report.problem, progress=progress
                 )
                 server = self._server or await self._version(reader)
+                groups = await self._groups(reader) if self._detect or with_shoots else frozenset()
                 await collector.collect(namespace=self._namespace)
+                if with_shoots:
+                    there = [it for it in SCANNED_WHERE_SERVED if it.group in groups]
+                    await collector.collect_what_is_served(there, namespace=self._namespace)
             if self._detect:
-                with suppress(Forbidden):
-                    self.platform = "openshift" if await reader.serves(OPENSHIFT_APIS) else ""
+                self.platform = "openshift" if OPENSHIFT_APIS in groups else ""
             if self.platform:
                 from replant.platforms.openshift import controller_gates
 
@@ -134,6 +144,13 @@ class Scanning:
                 inventory.node_gates = await collector.probe_nodes(sorted(inventory.nodes))
         # Not returned: at its end asyncio.run makes a text of its task, the result included.
         self._collected = inventory
+
+    async def _groups(self, reader: LiveReader) -> frozenset[str]:
+        try:
+            return await reader.groups()
+        except Forbidden as error:
+            self._report.note(error)
+            return frozenset()
 
     async def _version(self, reader: Reader) -> Version | None:
         try:

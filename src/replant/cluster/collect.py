@@ -11,6 +11,7 @@ import msgspec
 from replant.cluster.ports import PODS, SCANNED, Reader, Resource
 from replant.errors import Final, Forbidden, Missing, NotServed, ReplantError
 from replant.inventory.build import Builder
+from replant.inventory.checks.reading import NOT_SERVED
 from replant.inventory.controlplane import ControlPlanePod
 from replant.inventory.records import TYPES
 
@@ -100,6 +101,15 @@ class Collector:
             count = self._builder.counts(kind)
             used = record is not None and self._add(kind, record)
             count.seen, count.used, count.passed_over = 1, int(used), int(not used)
+
+    async def collect_what_is_served(
+        self, resources: Sequence[Resource], *, namespace: str = ""
+    ) -> None:
+        """Read lists that a cluster need not have; of those that it has not nothing is said."""
+        await self.collect(namespace=namespace, resources=resources)
+        for resource in resources:
+            if NOT_SERVED in self.unknown.get(resource.kind, ""):
+                del self.unknown[resource.kind]
 
     async def control_plane(self) -> list[ControlPlanePod]:
         """The control plane's components, whichever namespace is scanned."""

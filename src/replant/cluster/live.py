@@ -76,6 +76,14 @@ class _Version(msgspec.Struct):
     git_version: str = msgspec.field(name="gitVersion")
 
 
+class _Group(msgspec.Struct):
+    name: str = ""
+
+
+class _Groups(msgspec.Struct):
+    groups: list[_Group] | None = None
+
+
 @asynccontextmanager
 async def connect(
     kubeconfig: str | dict[str, Any] | None = None,
@@ -213,6 +221,18 @@ class LiveReader:
             return False
         answers.raise_if_refused(answer, question)
         return True
+
+    async def groups(self) -> frozenset[str]:
+        """The groups of APIs that the cluster has, which everybody may ask."""
+        everyone = "normally system:discovery lets every user do so"
+        question = Question("/apis", "get", "/apis", everyone)
+        answer = await self._ask(question)
+        answers.raise_if_refused(answer, question)
+        try:
+            found = msgspec.json.decode(answer.body, type=_Groups).groups or ()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise answers.unusable(answer, question, f"names no groups: {error}") from error
+        return frozenset(it.name for it in found)
 
     async def node_config(self, node: str) -> bytes:
         """A kubelet's configz, through the API server."""

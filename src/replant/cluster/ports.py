@@ -47,6 +47,11 @@ VOLUME_ATTACHMENTS = Resource("VolumeAttachment", "volumeattachments", "storage.
 POD_DISRUPTION_BUDGETS = Resource(
     "PodDisruptionBudget", "poddisruptionbudgets", "policy", namespaced=True, older="v1beta1"
 )
+SHOOTS = Resource("Shoot", "shoots", "core.gardener.cloud", "v1beta1", namespaced=True)
+CLUSTERS = Resource("Cluster", "clusters", "extensions.gardener.cloud", "v1alpha1")
+CONTROL_PLANES = Resource(
+    "ControlPlane", "controlplanes", "extensions.gardener.cloud", "v1alpha1", namespaced=True
+)
 NAMESPACES = Resource("Namespace", "namespaces")
 CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True)
 EVENTS = Resource("Event", "events", namespaced=True)
@@ -74,6 +79,9 @@ SCANNED = (
     POD_DISRUPTION_BUDGETS,
 )
 """All that a scan reads, each list once."""
+
+SCANNED_WHERE_SERVED = (SHOOTS, CLUSTERS)
+"""And these, where a cluster has their group: in a garden of Gardener and in its seeds."""
 
 
 @dataclass(frozen=True, slots=True)

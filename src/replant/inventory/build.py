@@ -32,6 +32,8 @@ _KEPT_IN = {
     "VolumeAttachment": ("attachments",),
     "PodDisruptionBudget": ("budgets",),
     "FeatureGate": ("feature_gate",),
+    "Shoot": ("shoots",),
+    "Cluster": ("clusters",),
 }
 """Where an inventory keeps what it has of a kind; templates of all kinds are kept together."""
 
@@ -58,6 +60,8 @@ class Builder:
             "VolumeAttachment": self._attachment,
             "PodDisruptionBudget": self._budget,
             "FeatureGate": self._feature_gate,
+            "Shoot": self._shoot,
+            "Cluster": self._cluster,
         }
 
     def counts(self, kind: str) -> ReadCount:
@@ -152,6 +156,12 @@ class Builder:
 
     def _budget(self, kind: str, record: records.PodDisruptionBudget) -> None:  # noqa: ARG002
         self._inventory.budgets.append(record)
+
+    def _shoot(self, kind: str, record: records.Shoot) -> None:  # noqa: ARG002
+        self._inventory.shoots.append(record)
+
+    def _cluster(self, kind: str, record: records.Cluster) -> None:  # noqa: ARG002
+        self._inventory.clusters.append(record)
 
     def _pod(self, kind: str, record: records.Pod) -> None:
         metadata = record.metadata
@@ -269,6 +279,9 @@ def _narrow_to_namespace(inventory: Inventory, namespace: str) -> None:
         it for it in inventory.stateful_sets if it.metadata.namespace == namespace
     ]
     inventory.budgets = [it for it in inventory.budgets if it.metadata.namespace == namespace]
+    inventory.shoots = [it for it in inventory.shoots if it.metadata.namespace == namespace]
+    # A Cluster is named after the namespace that its control plane is in.
+    inventory.clusters = [it for it in inventory.clusters if it.metadata.name == namespace]
     _keep_attachments(inventory)
 
 

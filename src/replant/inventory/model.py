@@ -174,6 +174,10 @@ class Inventory:
     budgets: list[records.PodDisruptionBudget] = field(default_factory=list)
     feature_gate: records.FeatureGate | None = None
     """OpenShift's."""
+    shoots: list[records.Shoot] = field(default_factory=list)
+    """The shoots of a garden of Gardener."""
+    clusters: list[records.Cluster] = field(default_factory=list)
+    """The shoots of a seed, each as it embeds them."""
     read: dict[str, ReadCount] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
     """The kinds that were not read, and why."""

@@ -447,6 +447,24 @@ class FeatureGate(Record, gc=False, kw_only=True):
     spec: FeatureGateSpec | None = None
 
 
+class Shoot(Record, gc=False, kw_only=True):
+    """A cluster that Gardener keeps. Its spec is judged as an object, as webhooks are given it."""
+
+    spec: dict[str, Any] | None = None
+
+
+class ClusterSpec(Struct, gc=False):
+    """What a seed knows of a shoot, without its cloud's profile, which is large."""
+
+    shoot: dict[str, Any] | None = None
+
+
+class Cluster(Record, gc=False, kw_only=True):
+    """A shoot, as its seed has it."""
+
+    spec: ClusterSpec = field(default_factory=ClusterSpec)
+
+
 TYPES: dict[str, type[Struct]] = {
     "PersistentVolume": PersistentVolume,
     "PersistentVolumeClaim": PersistentVolumeClaim,
@@ -465,8 +483,10 @@ TYPES: dict[str, type[Struct]] = {
     "VolumeAttachment": VolumeAttachment,
     "PodDisruptionBudget": PodDisruptionBudget,
     "FeatureGate": FeatureGate,
+    "Shoot": Shoot,
+    "Cluster": Cluster,
 }
 """How each kind that an inventory needs is read."""
 
-OF_PLATFORMS = frozenset({"FeatureGate"})
+OF_PLATFORMS = frozenset({"FeatureGate", "Shoot", "Cluster"})
 """Kinds that most clusters do not have: nobody misses them."""

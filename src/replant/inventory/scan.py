@@ -12,6 +12,7 @@ from replant.inventory.checks import (
     featuresets,
     portworx,
     reading,
+    shoots,
     versions,
     volumes,
     workloads,
@@ -33,6 +34,7 @@ CHECKS: tuple[Callable[[View], Iterator[Finding]], ...] = (
     portworx.findings,
     versions.findings,
     featuresets.findings,
+    shoots.findings,
 )
 
 _DECISIVE = ("PersistentVolume", "StorageClass")

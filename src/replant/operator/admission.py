@@ -14,7 +14,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from replant.cluster.ports import Reader
+from replant.cluster.ports import CLUSTERS, Reader
 from replant.errors import InputError, Missing, ReplantError, printable
 from replant.gardener.components import CLOUD_CONFIG_PATH, told_deployment
 from replant.gardener.decisions import DEPLOYMENTS
@@ -22,7 +22,6 @@ from replant.gardener.providers import Provider
 from replant.gardener.shoots import part, provider_type, shoot_of, stage_of_cluster
 from replant.gardener.validation import Problem, problems
 from replant.objects import Object
-from replant.operator.gardener_seed import CLUSTERS
 
 API_VERSION = "admission.k8s.io/v1"
 CHANGES = ("CREATE", "UPDATE")

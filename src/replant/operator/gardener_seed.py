@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from replant.cluster.ports import DEPLOYMENTS, Nudger, Reader, Resource
+from replant.cluster.ports import CLUSTERS, CONTROL_PLANES, DEPLOYMENTS, Nudger, Reader
 from replant.errors import (
     Conflict,
     Forbidden,
@@ -36,10 +36,6 @@ from replant.gardener.shoots import part, shoot_of
 from replant.objects import Object
 from replant.operator.shoot_access import BadKubeconfig, NoKubeconfig, Shoot, Visit
 from replant.operator.telling import Teller
-
-GROUP, VERSION = "extensions.gardener.cloud", "v1alpha1"
-CLUSTERS = Resource("Cluster", "clusters", GROUP, VERSION)
-CONTROL_PLANES = Resource("ControlPlane", "controlplanes", GROUP, VERSION, namespaced=True)
 
 COMPLAINED_WAIT = 300.0
 """Seconds after which what somebody has to put right is looked at again."""

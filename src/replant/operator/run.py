@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from replant.cluster.live import LiveReader, connect
-from replant.cluster.ports import Resource
+from replant.cluster.ports import CLUSTERS, Resource
 from replant.cluster.writing import LiveWriter
 from replant.errors import Final, NotServed, ReplantError, printable
 from replant.gardener.components import CLOUD_CONFIG_PATH
 from replant.gardener.providers import Provider
 from replant.objects import Object
 from replant.operator.admission import control_plane, shoots
-from replant.operator.gardener_seed import CLUSTERS, Migration
+from replant.operator.gardener_seed import Migration
 from replant.operator.rounds import Rounds, pause
 from replant.operator.shoot_access import visit
 from replant.operator.telling import Teller

@@ -42,6 +42,7 @@ TITLES: dict[str, str] = {
     "RP602": "Feature set of OpenShift that means nothing any more",
     "RP701": "Portworx volume without its security annotations",
     "RP702": "Pod that waits for a Portworx volume without a token",
+    "RP801": "Worker pool of a shoot that the migration would miss",
 }
 
 ABOUT_THE_SCAN = frozenset({"RP001", "RP003"})
