@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
+import yaml
 
 from replant.cluster.answers import Request
 from replant.cluster.collect import Collector
@@ -41,6 +43,22 @@ def sandbox_of(scenario: dict[str, Any], folder: Path) -> Iterator[Path]:
         write_kubeconfig(kubeconfig, listening.getsockname()[1])
         with serving(sandbox, listening):
             yield kubeconfig
+
+
+@contextlib.contextmanager
+def shoot_of(scenario: dict[str, Any], folder: Path) -> Iterator[Path]:
+    """The same with a control plane that runs elsewhere: none of its pods is known as such."""
+    with sandbox_of(scenario, folder) as kubeconfig:
+        [named] = yaml.safe_load(kubeconfig.read_text())["clusters"]
+        with httpx.Client(base_url=named["cluster"]["server"], trust_env=False) as client:
+            pods = "/api/v1/namespaces/kube-system/pods"
+            for pod in client.get(pods, params={"labelSelector": "component"}).json()["items"]:
+                client.patch(
+                    f"{pods}/{pod['metadata']['name']}",
+                    content=b'{"metadata": {"labels": null}}',
+                    headers={"Content-Type": "application/merge-patch+json"},
+                ).raise_for_status()
+        yield kubeconfig
 
 
 @dataclass

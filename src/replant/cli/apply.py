@@ -8,7 +8,7 @@ import click
 
 from replant.cli import options
 
-ACTUATORS = ("hooks", "kubeadm", "observe", "openshift", "sandbox")
+ACTUATORS = ("gardener", "hooks", "kubeadm", "observe", "openshift", "sandbox")
 
 EXAMPLES = """\b
 Examples:
@@ -73,6 +73,7 @@ Examples:
 @options.run_report
 @options.kubeconfig
 @options.context
+@options.shoot
 @options.max_size
 @click.pass_context
 def command(ctx: click.Context, /, **given: Any) -> None:
@@ -84,6 +85,13 @@ def command(ctx: click.Context, /, **given: Any) -> None:
     """  # fmt: skip
     _check(given)
     from replant.cli.applying import apply
+
+    if given["shoot"]:
+        from replant.cli.reporting import Report
+        from replant.cli.shoots import lead_to_shoot
+
+        note = Report(verbose=True).note
+        given["from_seed"] = lead_to_shoot(given, given["shoot"], note)
 
     ctx.exit(apply(**given))
 
@@ -100,5 +108,7 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--run is for --resume and --undo")
     if given["hook"] and given["actuator"] not in (None, "hooks"):
         raise click.UsageError("--hook is for --actuator hooks")
+    if given["shoot"] is None and given["actuator"] == "gardener":
+        raise click.UsageError("--actuator gardener needs --shoot, and the kubeconfig of its seed")
     if given["accept_no_upgrade"] and given["actuator"] not in (None, "openshift"):
         raise click.UsageError("--accept-no-upgrade is for --actuator openshift")

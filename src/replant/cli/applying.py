@@ -7,7 +7,7 @@ import os
 import shlex
 import signal
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,7 +89,7 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
         _report(page, ending, run, given)
     if ending.result is None:
         click.echo(f"stopped: {printable(ending.halted)}", err=True)
-        again = f"replant apply{_journal(given)}"
+        again = f"replant apply{_journal(given)}{_shoot(given)}"
         click.echo(f"Go on with: {again} --resume. Go back with: {again} --undo.", err=True)
         return RESUMABLE
     _tell(ending.result, given)
@@ -99,6 +99,11 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
 def _journal(given: dict[str, Any]) -> str:
     """The option that finds the same journal again."""
     return "" if given["journal"] == CLUSTER else f" --journal {shlex.quote(given['journal'])}"
+
+
+def _shoot(given: dict[str, Any]) -> str:
+    """The option that finds the same shoot again."""
+    return f" --shoot {shlex.quote(given['shoot'])}" if given.get("shoot") else ""
 
 
 # Before anything is done
@@ -197,6 +202,11 @@ def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:
             f"Nothing says how gates are switched on the platform {plan.platform}: name a way with "
             f"--actuator ({', '.join(ACTUATORS)}). docs/actuators.md explains each."
         )
+    if given["actuator"] == "gardener" and not given.get("shoot"):
+        raise Refused(
+            "--actuator gardener sees a control plane in its seed: name the shoot with --shoot, "
+            "and the seed with --kubeconfig and --context."
+        )
     if given["actuator"] == "hooks" and not given["hook"]:
         raise Refused("--actuator hooks needs the command that switches gates: --hook COMMAND.")
     by_platform = any(
@@ -256,9 +266,9 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
     from replant.cluster.writing import LiveWriter
 
     with display_of() as display:
-        async with connected(given, display.note, PATIENT) as reader:
+        async with AsyncExitStack() as held, connected(given, display.note, PATIENT) as reader:
             timing = await _timing(given, reader)
-            actuator = await _actuator(given, reader, display, plan)
+            actuator = await _actuator(given, reader, display, plan, held)
             applying = Applying(
                 reader=reader,
                 writer=LiveWriter(reader),
@@ -316,9 +326,20 @@ async def _timing(given: dict[str, Any], reader: LiveReader) -> Timing:
 
 
 async def _actuator(
-    given: dict[str, Any], reader: LiveReader, display: Display, plan: Plan
+    given: dict[str, Any],
+    reader: LiveReader,
+    display: Display,
+    plan: Plan,
+    held: AsyncExitStack,
 ) -> Actuator:
     match given["actuator"]:
+        case "gardener":
+            from replant.cluster.live import PATIENT
+            from replant.platforms.gardener import Gardener
+
+            found = given["from_seed"]
+            seed = await held.enter_async_context(connected(found.seed, display.note, PATIENT))
+            return Gardener(reader, found.seat(seed), display.note)
         case "sandbox":
             from replant.platforms.sandbox import SandboxActuator
 

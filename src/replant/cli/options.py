@@ -77,6 +77,10 @@ recursive = click.option(
 )  # fmt: skip
 kubeconfig = click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
 context = click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
+shoot = click.option(
+    "--shoot", metavar="NAMESPACE",
+    help="A shoot of Gardener: --kubeconfig and --context are its seed's.",
+)  # fmt: skip
 probe_nodes = click.option(
     "--probe-nodes", is_flag=True,
     help="Ask kubelets for their gates too; needs nodes/proxy, which our role does not grant.",

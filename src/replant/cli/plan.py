@@ -28,6 +28,9 @@ Examples:
   replant plan enable -f dump.json --server-version 1.24.17 -o yaml > plan.yaml
   replant verify plan.yaml
 \b
+  # For a shoot of Gardener, from its seed
+  replant plan enable --shoot shoot--dev--crazy
+\b
   # The way back from a plan that was stopped behind a step
   replant plan undo plan.yaml --done switch-control-plane
 """
@@ -67,7 +70,7 @@ _SHARED = [
     ),
     click.option("--platform", type=click.Choice(PLATFORMS), default=None,
                  help="Who switches gates there, and which controllers it has; by default "
-                 "openshift where the cluster is one, else generic."),
+                 "gardener with --shoot, openshift where the cluster is one, else generic."),
     click.option("--adc", type=click.Choice(("upstream", "node-driven")), default=None,
                  help="The attach/detach controller; by default the platform's."),
     click.option(
@@ -81,7 +84,8 @@ _SHARED = [
                  metavar="NODES", help="So many nodes are cordoned at a time."),
     click.option("-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
                  help="Plan from files instead of a cluster."),
-    options.recursive, options.kubeconfig, options.context, options.server_version,
+    options.recursive, options.kubeconfig, options.context, options.shoot,
+    options.server_version,
     options.probe_nodes,
     click.option("-o", "--output", type=click.Choice(FORMATS), default=FORMATS[0]),
     options.max_size, options.verbose,
@@ -129,7 +133,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
     from replant.plan.compose import Choices
-    from replant.plan.make import Wanted, make_plan, method_of
+    from replant.plan.make import GARDENER, Wanted, make_plan, method_of
     from replant.plan.model import Goal, NodeMethod
     from replant.routing import AttachController
 
@@ -139,7 +143,16 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
         given.pop(name) for name in ("max_unavailable", "plugins", "controller_gates")
     )
     to = given.pop("to", None)
+    shoot = given.pop("shoot")
+    if shoot and given["paths"]:
+        raise click.UsageError("--shoot is for a live seed, -f for files: choose one")
     try:
+        if shoot:
+            from replant.cli.shoots import lead_to_shoot
+
+            platform = platform or GARDENER
+            found = lead_to_shoot(given, shoot, report.note)
+            gates = gates or found.controller_gates
         with collector_off():
             scanning = Scanning(report, detect=platform in (None, "openshift"), **given)
             inventory = scanning.inventory()

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replant.cli.bulk import collector_off
 from replant.cli.options import MAX_SIZE_MIB
@@ -37,7 +37,7 @@ class Scanning:
         *,
         paths: tuple[str, ...] = (),
         recursive: bool = False,
-        kubeconfig: str | None = None,
+        kubeconfig: str | dict[str, Any] | None = None,
         context: str | None = None,
         namespace: str = "",
         selector: Selector | None = None,

@@ -25,6 +25,9 @@ Examples:
   # Every node, one plugin
   replant status --plugin aws-ebs --nodes
 \b
+  # How far all shoots of a seed of Gardener are
+  replant status --shoots
+\b
   # For a script
   replant status -o json | jq '.plugins[].nodes[] | select(.migrated | not).name'
 """
@@ -35,6 +38,7 @@ Examples:
     "--plugin", "plugins", multiple=True, callback=chosen_plugins, metavar="PLUGIN",
     help="Such as aws-ebs; by default all that the cluster has anything of.",
 )  # fmt: skip
+@click.option("--shoots", is_flag=True, help="All shoots of a seed of Gardener instead.")
 @click.option("--nodes", "every_node", is_flag=True, help="A line for each node, not only counts.")
 @click.option(
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
@@ -54,6 +58,7 @@ def command(
     /,
     plugins: tuple[str, ...],
     every_node: bool,
+    shoots: bool,
     output: str,
     verbose: bool,
     journal: str,
@@ -69,6 +74,11 @@ def command(
     from replant.inventory.standing import standing
 
     report = Report(verbose=verbose)
+    if shoots:
+        if plugins or every_node or given["paths"]:
+            raise click.UsageError("--shoots goes with neither --plugin, --nodes nor -f")
+        click.echo(_shoots(given, output, report), nl=False)
+        return
     try:
         with collector_off():
             found = standing(Scanning(report, **given).inventory(), plugins)
@@ -78,6 +88,28 @@ def command(
     run = None if given["paths"] else _run(journal, given, report)
     click.echo(rendered(found, output, run, every_node=every_node), nl=False)
     ctx.exit(FAILED if report.failed else 0)
+
+
+def _shoots(given: dict[str, Any], output: str, report: Report) -> str:
+    """How far every shoot of a seed is, in one of the formats."""
+    import asyncio
+
+    from replant.cli.connecting import connected
+    from replant.gardener.standing import ShootStanding
+    from replant.manifests import yamltext
+    from replant.operator.survey import survey
+    from replant.report import json_document, shoots
+
+    async def look() -> list[ShootStanding]:
+        async with connected(given, report.note) as reader:
+            return await survey(reader)
+
+    found = asyncio.run(look())
+    if output == "json":
+        return json_document.json_text(shoots.document(found))
+    if output == "yaml":
+        return yamltext.dump(shoots.document(found))
+    return shoots.text(found)
 
 
 def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | None:

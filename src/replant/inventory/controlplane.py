@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
 from replant.inventory import records
@@ -42,16 +42,22 @@ def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
     component = labels.get("component") if labels else None
     if component not in COMPONENTS:
         return None
+    gates, flags = told(pod.spec.containers)
+    return ControlPlanePod(component, pod.metadata.name, pod.spec.nodeName or "", gates, flags)
+
+
+def told(containers: Raw) -> tuple[dict[str, bool], dict[str, str]]:
+    """The gates that containers are given, and of their other flags those that concern us."""
     gates: dict[str, bool] = {}
     flags: dict[str, str] = {}
-    for flag, value in _flags(_CONTAINERS.decode(pod.spec.containers) or ()):
+    for flag, value in _flags(_CONTAINERS.decode(containers) or ()):
         if flag == _GATES:
             gates |= _parsed(value)
         elif flag in LIST_FLAGS and flag in flags:
             flags[flag] += f",{value}"
         else:
             flags[flag] = value
-    return ControlPlanePod(component, pod.metadata.name, pod.spec.nodeName or "", gates, flags)
+    return gates, flags
 
 
 def merged_gates(pods: Iterable[ControlPlanePod]) -> dict[str, dict[str, bool]]:
