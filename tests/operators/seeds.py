@@ -196,7 +196,11 @@ def control_plane(namespace: str = NAMESPACE) -> list[dict[str, Any]]:
             "apiVersion": "extensions.gardener.cloud/v1alpha1",
             "kind": "ControlPlane",
             "metadata": {"name": "crazy", "namespace": namespace},
-            "spec": {"type": "aws"},
+            "spec": {
+                "type": "aws",
+                "region": "eu-west-1",
+                "secretRef": {"name": "cloudprovider", "namespace": namespace},
+            },
         },
         *(
             deployment(it, namespace=namespace)

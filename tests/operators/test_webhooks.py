@@ -303,6 +303,12 @@ def test_the_manifests_lead_to_the_paths_that_are_served() -> None:
         [rule] = webhook["rules"]
         assert set(rule["operations"]) == set(CHANGES)
         found[leads_to["path"]] = configuration["kind"], rule["resources"]
+        # Gardener labels the namespaces of shoots in every seed; Shoots it labels only of late, and
+        # a selector that nothing meets would let all of them pass.
+        selectors = [webhook.get(it) for it in ("namespaceSelector", "objectSelector")]
+        mutates = leads_to["path"] == MUTATE
+        labels = {"matchLabels": {"shoot.gardener.cloud/provider": "aws"}}
+        assert selectors == [labels if mutates else None, None]
     assert found == {
         MUTATE: ("MutatingWebhookConfiguration", ["deployments"]),
         VALIDATE: ("ValidatingWebhookConfiguration", ["shoots"]),

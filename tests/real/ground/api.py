@@ -33,6 +33,18 @@ PATHS = {
     "Deployment": "apis/apps/v1/deployments",
     "PodDisruptionBudget": "apis/policy/v1/poddisruptionbudgets",
     "Lease": "apis/coordination.k8s.io/v1/leases",
+    "Secret": "api/v1/secrets",
+    "Deployment": "apis/apps/v1/deployments",
+    "CustomResourceDefinition": "apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "MutatingWebhookConfiguration": (
+        "apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    ),
+    "ValidatingWebhookConfiguration": (
+        "apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    ),
+    "Cluster": "apis/extensions.gardener.cloud/v1alpha1/clusters",
+    "ControlPlane": "apis/extensions.gardener.cloud/v1alpha1/controlplanes",
+    "Shoot": "apis/core.gardener.cloud/v1beta1/shoots",
 }
 
 

@@ -165,6 +165,25 @@ def reference() -> Recipe:
     )
 
 
+GARDENER = ("clusters", "controlplanes")
+
+
+def gardener() -> Recipe:
+    """What a seed of Gardener defines, from its own module; none of its code is built."""
+    files = tuple(f"10-crd-extensions.gardener.cloud_{it}.yaml" for it in GARDENER)
+    folder = "$(go list -m -f '{{.Dir}}' github.com/gardener/gardener)/example/seed-crds"
+    copied = " ".join(f"{folder}/{it}" for it in files)
+    return Recipe(
+        "gardener",
+        _module(REAL / "gardener"),
+        (
+            ("go", "mod", "download", "github.com/gardener/gardener"),
+            ("sh", "-c", f"cp -t OUT {copied}"),
+        ),
+        files,
+    )
+
+
 def debian() -> Recipe:
     return Recipe(
         "debian",
@@ -187,7 +206,7 @@ def debian() -> Recipe:
 def recipes() -> tuple[Recipe, ...]:
     """All that is to be built here: what the user has given is not."""
     own = [kubernetes(version) for version in (OLD, newest()) if not_given(version)]
-    return (etcd(), reference(), csi(), provisioner(), debian(), *own)
+    return (etcd(), reference(), csi(), provisioner(), gardener(), debian(), *own)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
