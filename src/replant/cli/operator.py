@@ -11,6 +11,7 @@ from replant.cli import options
 from replant.errors import printable
 
 if TYPE_CHECKING:
+    from replant.operator.health import Tally
     from replant.drivers.values import Values
     from replant.operator.run import Controller, Where
 
@@ -77,7 +78,7 @@ def _classes(
 )  # fmt: skip
 @click.option(
     "--bind", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-    help="Where webhooks listen.",
+    help="Where webhooks and probes are answered.",
 )  # fmt: skip
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=9443, show_default=True, metavar="PORT",
@@ -89,6 +90,10 @@ def _classes(
 )  # fmt: skip
 @click.option(
     "--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its key.",
+)  # fmt: skip
+@click.option(
+    "--health-port", type=click.IntRange(0, 65535), metavar="PORT",
+    help="Answer /healthz, /readyz and /metrics there, over plain HTTP.",
 )  # fmt: skip
 @click.option(
     "--cloud-config", metavar="PATH",
@@ -137,14 +142,19 @@ def command(**given: Any) -> None:
 
 
 def _controllers(given: dict[str, Any]) -> list[Controller]:
-    from replant.operator.run import Where
+    from replant.operator.health import Tally
+    from replant.operator.run import Where, health
+    from replant.operator.webhooks import Listener
 
     where = Where(given["kubeconfig"], given["context"])
     wanted: list[Controller] = []
+    tally = Tally()
+    if given["health_port"] is not None:
+        wanted.append(health(Listener(given["bind"], given["health_port"], "--health-port"), tally))
     if DRIVERS in given["controllers"]:
         wanted.append(_drivers(given, where))
     if given["provider"]:
-        wanted += _of_gardener(given, where)
+        wanted += _of_gardener(given, where, tally)
     return wanted
 
 
@@ -161,7 +171,7 @@ def _drivers(given: dict[str, Any], where: Where) -> Controller:
     return drivers(asked, note=_note)
 
 
-def _of_gardener(given: dict[str, Any], where: Where) -> list[Controller]:
+def _of_gardener(given: dict[str, Any], where: Where, tally: Tally) -> list[Controller]:
     from replant.gardener.components import CLOUD_CONFIG_PATH
     from replant.gardener.providers import PROVIDERS as TABLE
     from replant.operator.run import migration, webhooks
@@ -171,7 +181,7 @@ def _of_gardener(given: dict[str, Any], where: Where) -> list[Controller]:
     wanted: list[Controller] = []
     if MIGRATION in given["controllers"]:
         concurrency = given["concurrency"]
-        wanted.append(migration(where, provider, concurrency=concurrency, note=_note))
+        wanted.append(migration(where, provider, concurrency=concurrency, note=_note, tally=tally))
     if WEBHOOK in given["controllers"]:
         door = Door(given["bind"], given["port"], given["tls_cert"], given["tls_key"])
         path = given["cloud_config"] or CLOUD_CONFIG_PATH

@@ -65,6 +65,8 @@ class Migration:
     visit: Visit
     teller: Teller
     note: Callable[[str], None]
+    wrote: Callable[[str], None] = lambda _what: None
+    """Told of each write."""
 
     def concerns(self, cluster: Object | None) -> bool:
         """Whether there is anything to do, or to say, as far as a Cluster alone tells."""
@@ -160,6 +162,7 @@ class _Pass:
         annotations = dict.fromkeys(names, "true")
         patch = {"metadata": {"resourceVersion": version, "annotations": annotations}}
         cluster = await self._of.writer.patch(CLUSTERS, self._name, patch)
+        self._of.wrote("annotations")
         self._seen = replace(self._seen, cluster=cluster)
         self._say(f"{why}: set {' and '.join(it.rpartition('/')[2] for it in names)}")
 
@@ -171,12 +174,14 @@ class _Pass:
             )
         with suppress(Missing):  # then somebody else was sooner
             await (await self._shoot()).delete_class(found)
+            self._of.wrote("class")
         self._deleted.add(found.name)
         self._seen = replace(self._seen, classes=None)
         self._say(f"deleted the legacy StorageClass {found.name} of {found.provisioner}")
 
     async def _nudge(self, deployment: str) -> None:
         await self._of.writer.nudge(DEPLOYMENTS, deployment, namespace=self._name)
+        self._of.wrote("nudge")
         self._seen = replace(self._seen, nudged=self._seen.nudged | {deployment})
 
     def _say(self, what: str) -> None:

@@ -62,6 +62,10 @@ class Rounds:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def count(self) -> int:
+        """How many keys are attended to, or wait for it."""
+        return len(self._calls)
+
     async def _look_after(self, key: str, called: asyncio.Event) -> None:
         tries = 0
         try:

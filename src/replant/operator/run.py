@@ -17,10 +17,12 @@ from replant.gardener.providers import Provider
 from replant.objects import Object
 from replant.operator.admission import control_plane, shoots
 from replant.operator.gardener_seed import Migration
+from replant.operator.health import Tally, application
+from replant.operator.health import serve as answer_probes
 from replant.operator.rounds import Rounds, pause
 from replant.operator.shoot_access import visit
 from replant.operator.telling import Teller
-from replant.operator.webhooks import MUTATE, VALIDATE, Door, serve
+from replant.operator.webhooks import MUTATE, VALIDATE, Door, Listener, serve
 
 ROLE = "the role in deploy/rbac/gardener.yaml may"
 SEED_TRIES = 2
@@ -97,7 +99,24 @@ def webhooks(
                 MUTATE: control_plane(reader, provider, cloud_config),
                 VALIDATE: shoots(provider),
             }
-            await serve(judges, door, stop=running.stop, note=note, ready=ready)
+
+            def opened(port: int) -> None:
+                running.ready.set()
+                ready(port)
+
+            await serve(judges, door, stop=running.stop, note=note, ready=opened)
+
+    return controller
+
+
+def health(
+    where: Listener, tally: Tally, *, opened: Callable[[int], None] = lambda _port: None
+) -> Controller:
+    """Answers probes, and tells what was counted."""
+
+    async def controller(running: Running) -> None:
+        app = application(running.ready.is_set, tally)
+        await answer_probes(app, where, stop=running.stop, opened=opened)
 
     return controller
 
@@ -109,8 +128,10 @@ def migration(
     concurrency: int,
     note: Callable[[str], None],
     pause: Callable[[int], float] = pause,
+    tally: Tally | None = None,
 ) -> Controller:
     """Watches a seed's Clusters, and takes the shoots that are due over to CSI."""
+    counts = tally or Tally()
 
     async def controller(running: Running) -> None:
         # kopf takes a third of a second to import, which webhooks alone need not wait for.
@@ -128,12 +149,23 @@ def migration(
             await _must_be_served(reader)
             writer = LiveWriter(reader)
             teller = Teller(writer, note)
-            of = Migration(provider, reader, writer, partial(visit, reader), teller, note)
+            way = partial(visit, reader)
+            of = Migration(provider, reader, writer, way, teller, note, counts.wrote)
+
+            async def attend(name: str) -> float | None:
+                try:
+                    wait = await of.attend(name)
+                except Exception:
+                    counts.looked("failed")
+                    raise
+                counts.looked("done" if wait is None else "waits")
+                return wait
 
             def failed(name: str, error: Exception, seconds: float) -> None:
                 note(f"Cluster {name}: {said(error)}; trying again in {seconds:.0f} s")
 
-            async with Rounds(of.attend, failed, concurrency, pause) as rounds:
+            async with Rounds(attend, failed, concurrency, pause) as rounds:
+                counts.attended = rounds.count
 
                 def heard(_kind: Resource, name: str, cluster: Object | None) -> None:
                     if of.concerns(cluster):

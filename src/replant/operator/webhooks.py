@@ -28,6 +28,16 @@ MUTATE, VALIDATE, HEALTH = "/mutate-control-plane", "/validate-shoots", "/health
 
 
 @dataclass(frozen=True)
+class Listener:
+    """Where to listen."""
+
+    address: str
+    port: int
+    option: str = "--port"
+    """With which a person says so."""
+
+
+@dataclass(frozen=True)
 class Door:
     """Where to listen, and with which certificate."""
 
@@ -86,32 +96,40 @@ async def serve(
         raise Refused(
             f"the certificate {door.certificate} and its key {door.key} cannot be used: {error}"
         ) from None
-    with _listening(door) as listening:
-        server = _Server(config)
-        serving = asyncio.create_task(server.serve(sockets=[listening]))
-        stopping = asyncio.create_task(stop.wait())
+    with listening(Listener(door.address, door.port)) as opened:
         renewing = asyncio.create_task(_renew(config, door, note))
-        port = listening.getsockname()[1]
+        port = opened.getsockname()[1]
         note(f"webhooks answer on https://{door.address}:{port}")
         ready(port)
         try:
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await until_stopped(config, opened, stop)
         finally:
-            server.should_exit = True
-            stopping.cancel()
             renewing.cancel()
-            await serving
 
 
-def _listening(door: Door) -> socket.socket:
-    family = socket.AF_INET6 if ":" in door.address else socket.AF_INET
+async def until_stopped(config: uvicorn.Config, opened: socket.socket, stop: asyncio.Event) -> None:
+    """Serve on an open port until stopped."""
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[opened]))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        server.should_exit = True
+        stopping.cancel()
+        await serving
+
+
+def listening(where: Listener) -> socket.socket:
+    """An open port; Refused says why not."""
+    family = socket.AF_INET6 if ":" in where.address else socket.AF_INET
     try:
         # Whoever comes before it is served waits in the backlog.
-        return socket.create_server((door.address, door.port), family=family)
+        return socket.create_server((where.address, where.port), family=family)
     except OSError as error:
         raise Refused(
-            f"port {door.port} of {door.address} cannot be opened: {error.strerror}; end what "
-            "listens there, or name another with --port"
+            f"port {where.port} of {where.address} cannot be opened: {error.strerror}; end what "
+            f"listens there, or name another with {where.option}"
         ) from None
 
 
