@@ -29,6 +29,8 @@ from tests.gardener.objects import LISTED, NAMESPACE, deployment
 SCENARIO = Path(__file__).parents[2] / "src/replant/sandbox/scenarios/gardener-seed.yaml"
 CLUSTER_PATH = "/apis/extensions.gardener.cloud/v1alpha1/clusters"
 READS = ("GET", "HEAD")
+PATIENCE = 60
+"""Seconds that one look may take: who goes round in circles is to fail, not to hang."""
 
 
 def definitions() -> Iterator[dict[str, Any]]:
@@ -222,7 +224,7 @@ def attend(
     said: list[str] = [] if notes is None else notes
 
     async def main() -> float | None:
-        async with connect(str(seed.kubeconfig), tries=1) as reader:
+        async with asyncio.timeout(PATIENCE), connect(str(seed.kubeconfig), tries=1) as reader:
             writer = LiveWriter(reader)
             migration = Migration(
                 provider,

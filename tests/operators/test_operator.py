@@ -43,6 +43,7 @@ QUIET = 1.5
 """Seconds in which nothing may be written by who has nothing to do."""
 
 PATIENCE = 180
+STOPPING = 30
 
 
 def run(
@@ -71,7 +72,7 @@ def run(
             await asyncio.sleep(quiet)
         finally:
             running.stop.set()
-            await operator
+            await asyncio.wait_for(operator, STOPPING)
 
     asyncio.run(main())
     return notes

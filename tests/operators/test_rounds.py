@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 
 from replant.errors import Conflict
 from replant.operator.rounds import LONGEST_PAUSE, Rounds, pause
@@ -23,6 +23,16 @@ def rounds(attend: Attend, places: int = 2) -> tuple[Rounds, list[tuple[str, str
         ),
         failures,
     )
+
+
+def finish(main: Coroutine[None, None, None]) -> None:
+    """Run a test to its end, and what it leaves behind too: neither may hang."""
+
+    async def bounded() -> None:
+        async with asyncio.timeout(20):
+            await main
+
+    asyncio.run(bounded())
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -51,7 +61,7 @@ def test_no_more_at_a_time_than_there_are_places() -> None:
         assert most == 3
         assert set(done.values()) == {1}
 
-    asyncio.run(main())
+    finish(main())
 
 
 def test_called_while_attended_to_it_is_attended_to_once_more() -> None:
@@ -76,7 +86,7 @@ def test_called_while_attended_to_it_is_attended_to_once_more() -> None:
             under.call("a")  # forgotten by now, and begun anew
             await until(lambda: begun == 3)
 
-    asyncio.run(main())
+    finish(main())
 
 
 def test_it_comes_again_after_a_wait_or_a_failure() -> None:
@@ -99,7 +109,7 @@ def test_it_comes_again_after_a_wait_or_a_failure() -> None:
         assert len(looks) == 5
         assert failures == [("a", "Conflict"), ("a", "LookupError")]
 
-    asyncio.run(main())
+    finish(main())
 
 
 def test_those_that_hang_again_and_again_leave_places_to_others() -> None:
@@ -123,7 +133,7 @@ def test_those_that_hang_again_and_again_leave_places_to_others() -> None:
                 under.call(f"good{number}")
             await until(lambda: len(done) == 20)
 
-    asyncio.run(main())
+    finish(main())
 
 
 def test_pauses_grow_and_end() -> None:

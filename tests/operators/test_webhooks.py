@@ -101,7 +101,7 @@ def asking(folder: Path, kubeconfig: Path) -> Iterator[Asked]:
         controller = webhooks(where, AWS, door_of(folder), note=notes.append, ready=ready)
         await run([controller], running=running, signals=False)
 
-    thread = threading.Thread(target=lambda: asyncio.run(main()))
+    thread = threading.Thread(target=lambda: asyncio.run(main()), daemon=True)
     thread.start()
     try:
         assert up.wait(30)
