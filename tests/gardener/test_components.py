@@ -225,6 +225,53 @@ def test_the_stage_of_a_shoot(version: str, annotated: bool, stage: Stage) -> No
     assert stage_of_cluster(cluster(shoot(version), *marks), AWS) == (stage, parsed)
 
 
+@pytest.mark.parametrize(
+    ("provider", "version", "cloud", "two", "third"),
+    [
+        ("gcp", "1.18.4", "gce", ["CSIMigration", "CSIMigrationGCE"], ["CSIMigrationGCEComplete"]),
+        (
+            "openstack",
+            "1.19.2",
+            "openstack",
+            ["CSIMigration", "CSIMigrationOpenStack"],
+            ["CSIMigrationOpenStackComplete"],
+        ),
+        (
+            "azure",
+            "1.21.7",
+            "azure",
+            ["CSIMigration", "CSIMigrationAzureDisk", "CSIMigrationAzureFile"],
+            ["InTreePluginAzureDiskUnregister", "InTreePluginAzureFileUnregister"],
+        ),
+    ],
+)
+def test_what_other_providers_control_planes_are_told(
+    provider: str, version: str, cloud: str, two: list[str], third: list[str]
+) -> None:
+    def told(name: str, stage: Stage) -> list[str]:
+        parsed = Version.parse(version)
+        return command_of(told_deployment(deployment(name), PROVIDERS[provider], stage, parsed))[1:]
+
+    def flag(names: list[str]) -> str:
+        return "--feature-gates=" + ",".join(f"{it}=true" for it in names)
+
+    label = "PersistentVolumeLabel"
+    before = [f"--cloud-provider={cloud}", CONFIG, f"--enable-admission-plugins={label}"]
+    assert told("kube-apiserver", NOT_USED) == before
+    assert told("kube-apiserver", IN_PROGRESS) == [*before, flag(two)]
+    assert told("kube-apiserver", COMPLETE) == [
+        f"--disable-admission-plugins={label}",
+        flag(two + third),
+    ]
+    external = "--cloud-provider=external"
+    before = [external, CONFIG, f"--external-cloud-volume-plugin={cloud}"]
+    assert told("kube-controller-manager", NOT_USED) == before
+    assert told("kube-controller-manager", IN_PROGRESS) == [*before, flag(two)]
+    assert told("kube-controller-manager", COMPLETE) == [external, flag(two + third)]
+    stages = [told("kube-scheduler", it) for it in Stage]
+    assert stages == [[], [flag(two)], [flag(two + third)]]
+
+
 def test_providers() -> None:
     assert {name: (str(it.migration), it.cloud) for name, it in PROVIDERS.items()} == {
         "aws": ("1.18.0", "aws"),
@@ -239,7 +286,12 @@ def test_providers() -> None:
         ("managed-premium-ssd", "kubernetes.io/azure-disk"),
         ("files", "kubernetes.io/azure-file"),
     )
-    assert AWS.classes == tuple((it, "kubernetes.io/aws-ebs") for it in ("default", "gp2"))
+    for name, provisioner, classes in (
+        ("aws", "kubernetes.io/aws-ebs", ("default", "gp2")),
+        ("gcp", "kubernetes.io/gce-pd", ("default", "gce-sc-fast")),
+        ("openstack", "kubernetes.io/cinder", ("default", "default-class")),
+    ):
+        assert PROVIDERS[name].classes == tuple((it, provisioner) for it in classes)
 
 
 WORDS = st.lists(

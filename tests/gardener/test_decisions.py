@@ -23,7 +23,7 @@ from replant.gardener.decisions import (
     Wait,
     decide,
 )
-from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
+from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE, OVERRIDE
 from tests.gardener.objects import LISTED, cluster, shoot
 
 FOO = ClassSeen("foo", "bar", "u", "3")
@@ -144,6 +144,25 @@ def test_what_is_gone_going_or_finished_is_left_alone() -> None:
     going = cluster(deletionTimestamp="2026-01-01T00:00:00Z")
     assert happens(Seen(going)) == [Leave("the Cluster is being deleted")]
     assert happens(Seen(cluster(None, NEEDS_COMPLETE, FINISHED))) == END[-1:]
+
+
+@pytest.mark.parametrize("value", ["true", "false", ""])
+def test_that_an_annotation_is_there_is_what_counts(value: str) -> None:
+    def marked(name: str) -> dict[str, Any]:
+        found = cluster()
+        found["metadata"]["annotations"] = {name: value}
+        return found
+
+    assert happens(Seen(marked(FINISHED))) == END[-1:]
+    assert happens(Seen(marked(NEEDS_COMPLETE))) == END
+
+
+def test_annotations_are_called_as_gardener_calls_them() -> None:
+    assert NEEDS_COMPLETE == (
+        "csi-migration.extensions.gardener.cloud/needs-complete-feature-gates"
+    )
+    assert FINISHED == "csi-migration.extensions.gardener.cloud/controller-finished"
+    assert OVERRIDE == "alpha.csimigration.shoot.extensions.gardener.cloud/kubernetes-version"
 
 
 def test_a_hibernated_shoot_is_waited_for_without_being_asked() -> None:

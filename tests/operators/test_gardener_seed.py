@@ -156,6 +156,25 @@ def test_the_other_secret_will_do(tmp_path: Path) -> None:
         assert its_shoot.classes() == set()
 
 
+def test_of_two_secrets_the_inner_one_leads_there(tmp_path: Path) -> None:
+    with standing(tmp_path, cluster()) as (seed, its_shoot):
+        elsewhere = secret(kubeconfig(), "gardener")
+        resource = seed.sandbox.registry.of_kind("v1", "Secret")
+        assert resource
+        seed.sandbox.store.create(resource, elsewhere)
+        assert attend(seed) is None
+        assert its_shoot.classes() == set()
+
+
+def test_a_kubeconfig_that_points_nowhere_is_told_of(tmp_path: Path) -> None:
+    objects = [*definitions(), *control_plane(), stored(cluster()), secret(kubeconfig())]
+    with served(tmp_path, "seed", objects) as seed:
+        with pytest.raises(Unreachable):
+            attend(seed)
+        assert [it[:2] for it in seed.events()] == [(NAMESPACE, "Unreachable")]
+        assert seed.audit.changes() == []
+
+
 WRITES = 6
 
 

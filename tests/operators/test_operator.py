@@ -164,18 +164,34 @@ def test_what_is_no_seed_is_said(tmp_path: Path) -> None:
 
 
 def test_the_command_runs_until_it_is_stopped(tmp_path: Path) -> None:
-    new = stored(cluster(name="shoot--dev--new"))
-    with served(tmp_path, "seed", [*definitions(), new]) as seed:
-        command = [sys.executable, "-m", "replant", "operator", "--provider", "aws"]
-        command += ["--controllers", "gardener-csi-migration", "--kubeconfig", str(seed.kubeconfig)]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as operator:
-            deadline = time.monotonic() + 60
-            while finished(seed) < 1 and time.monotonic() < deadline:
-                time.sleep(0.1)
-            operator.terminate()
-            _, said = operator.communicate(timeout=30)
-        assert operator.returncode == 0, said
-        assert "the shoot is new: set needs-complete-feature-gates and controller-finished" in said
+    """With a minor and a class of one's own, instead of the table's."""
+    new = stored(cluster(shoot("1.19.0"), name="shoot--dev--new"))
+    early = stored(cluster(shoot("1.18.9"), name="shoot--dev--early"))
+    rolled = stored(cluster(shoot("1.19.4"), name="shoot--dev--rolled"))
+    classes = [storage_class(it, "kubernetes.io/aws-ebs") for it in ("fast", "gp2")]
+    in_shoot = [node("n", "v1.19.4"), *classes]
+    with served(tmp_path, "shoot", in_shoot) as its_shoot:
+        kept = secret(its_shoot.kubeconfig.read_text(), namespace="shoot--dev--rolled")
+        objects = [*definitions(), *control_plane("shoot--dev--rolled"), kept, new, early, rolled]
+        with served(tmp_path, "seed", objects) as seed:
+            _is_run(seed)
+            assert seed.annotations("shoot--dev--rolled") == BOTH
+            assert seed.annotations("shoot--dev--early") == set()
+            assert its_shoot.classes() == {"gp2"}
+
+
+def _is_run(seed: Served) -> None:
+    command = [sys.executable, "-m", "replant", "operator", "--provider", "aws"]
+    command += ["--migration-version", "1.19", "--legacy-class", "fast=kubernetes.io/aws-ebs"]
+    command += ["--controllers", "gardener-csi-migration", "--kubeconfig", str(seed.kubeconfig)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as operator:
+        deadline = time.monotonic() + 60
+        while finished(seed) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        operator.terminate()
+        _, said = operator.communicate(timeout=30)
+    assert operator.returncode == 0, said
+    assert "the shoot is new: set needs-complete-feature-gates and controller-finished" in said
 
 
 @pytest.mark.parametrize(

@@ -216,7 +216,8 @@ def test_a_shoot_is_migrated_by_operator_and_webhooks(seed: Seed) -> None:
         api.patch("Cluster", NAMESPACE, {"spec": {"shoot": shoot("1.18.2")}})
         operator.wait_until(seed.is_finished)
         assert [(it.method, it.path) for it in seed.toll.writes] == WRITES
-        assert [it.body for it in seed.toll.writes[3:6]] == [b"{}"] * 3
+        patches = [(it.type, it.body) for it in seed.toll.writes[3:6]]
+        assert patches == [("application/strategic-merge-patch+json", b"{}")] * 3
         assert seed.annotations() == BOTH
         assert seed.classes() == {"own"}
         three = f"--feature-gates={GATES},CSIMigrationAWSComplete=true"
@@ -307,4 +308,5 @@ def test_writes_are_counted_on_their_way(seed: Seed) -> None:
         }
         codes = [client.patch(path, content=b"{}", headers=headers).status_code for _ in range(2)]
     assert codes == [404, 503]
-    assert seed.toll.writes == [Write("PATCH", urlsplit(path).path, b"{}")]
+    sort = headers["Content-Type"]
+    assert seed.toll.writes == [Write("PATCH", urlsplit(path).path, b"{}", sort)]

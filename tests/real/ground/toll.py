@@ -27,6 +27,7 @@ class Write(NamedTuple):
     method: str
     path: str
     body: bytes
+    type: str
 
 
 class Toll(Stoppable):
@@ -78,7 +79,8 @@ class Toll(Stoppable):
                 self.end()
                 self.fell.set()
                 return Response(status_code=503)
-            self.writes.append(Write(request.method, request.url.path, body))
+            sort = request.headers.get("content-type", "")
+            self.writes.append(Write(request.method, request.url.path, body, sort))
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         asked = self._upstream.build_request(
             request.method, str(request.url.path), params=request.query_params, headers=headers,
