@@ -32,6 +32,8 @@ class Forks:
     verdicts: list[Verdict] = field(default_factory=list)
     _running: dict[int, tuple[int, str]] = field(default_factory=dict)
     """By the pipe on which it will tell: the process, and its case."""
+    case: str = ""
+    """In a process that lives one: which it is."""
     _telling: int = -1
 
     def fork(self, case: str) -> bool:

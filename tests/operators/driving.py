@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import msgspec
@@ -36,7 +37,6 @@ EBS, MANILA, CINDER, VSPHERE = (
     "csi.vsphere.vmware.com",
 )
 STEP = 5.0
-NO_PAUSE = 10_000
 
 
 def scenario(**more: Any) -> Scenario:
@@ -89,6 +89,7 @@ class World:
         self.cluster = self.sandbox.cluster
         self.cluster.settle()
         self.writes: list[Written] = []
+        self.asked: set[tuple[str, str]] = set()
         self.changed = False
         self.sandbox.store.subscribe(self._on_event)
 
@@ -157,6 +158,20 @@ def _by_type(conditions: Any) -> dict[str, tuple[str, str, str]]:
     return {it["type"]: (it["status"], it["reason"], it["message"]) for it in conditions}
 
 
+class _Heard(Process):
+    """Whose requests are written down, with what each has to be allowed."""
+
+    heard: set[tuple[str, str]]
+
+    async def ask(self, request: Request) -> Answer:
+        answer = await super().ask(request)
+        self.heard.add((request.method, request.path))
+        if answer.status == HTTPStatus.CREATED:
+            # An object that is applied and is not there is created, too.
+            self.heard.add(("POST", request.path))
+        return answer
+
+
 @dataclass
 class Operator:
     """A process of the operator, which may be killed."""
@@ -167,6 +182,8 @@ class Operator:
     at_write: AtWrite = undisturbed
     shares: Any = no_shares
     keys: tuple[str, ...] = tuple(DRIVERS)
+    step: float = STEP
+    """Seconds for which the clock is put forward at a time."""
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -184,7 +201,8 @@ class Operator:
             world.writes.append(Written(request.method, request.path, body))
             return await self.at_write(process, request, do)
 
-        process = Process(world.sandbox, lambda: None, note)
+        process = _Heard(world.sandbox, lambda: None, note)
+        process.heard = world.asked
         return Side(process.ground.reader, LiveWriter(process.ground.reader, MANAGER))
 
     async def once(self) -> float:
@@ -204,7 +222,7 @@ class Operator:
             due = min(self.world.now() + again, end)
             while (left := due - self.world.now()) > 0:
                 for it in worlds:
-                    it.cluster.run_for(min(STEP, left))
+                    it.cluster.run_for(min(self.step, left))
                 if any(it.changed for it in worlds):
                     break
             if self.world.now() >= end:

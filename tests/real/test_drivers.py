@@ -166,7 +166,10 @@ def test_a_driver_is_installed_kept_and_left_alone(plane: ControlPlane) -> None:
             {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}, "spec": spec}
         )
     with operating(kubeconfig) as notes:
-        told = lambda: conditions(plane).get("Progressing", ("", ""))  # noqa: E731
+
+        def told() -> tuple[str, str]:
+            return conditions(plane).get("Progressing", ("", ""))
+
         wait_for(lambda: told()[0] == "True", "that credentials are waited for", 30)
         assert find(plane, "/apis/storage.k8s.io/v1/csidrivers/ebs.csi.aws.com")
         assert find(plane, DEPLOYMENT) is None
@@ -217,8 +220,8 @@ def rolled_out(plane: ControlPlane) -> None:
         status: Object = {"observedGeneration": found["metadata"]["generation"]}
         if found["kind"] == "Deployment":
             count = found["spec"]["replicas"]
-            kinds = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
-            status |= dict.fromkeys(kinds, count)
+            pods = ("replicas", "updatedReplicas", "readyReplicas", "availableReplicas")
+            status |= dict.fromkeys(pods, count)
         else:
             kinds = ("currentNumberScheduled", "desiredNumberScheduled", "numberReady",
                      "numberAvailable", "updatedNumberScheduled")  # fmt: skip

@@ -1,0 +1,174 @@
+"""The role that ships may do what the operator of drivers does, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from replant.drivers.catalog import DRIVERS
+from replant.drivers.crds import crds
+from replant.objects import Object
+from tests.operators.driving import World, cloud, openshift, run
+from tests.operators.granting import Right, operands, passed_on, rights
+from tests.operators.test_drivers import by_olm, claimed, cr, lived, secret, two_types
+
+DEPLOY = Path(__file__).parents[2] / "deploy"
+VERBS = {"PATCH": "patch", "POST": "create", "DELETE": "delete", "PUT": "update"}
+BY_THE_PROCESS = {
+    ("create", "", "events"),
+    ("get", "", "namespaces"),
+    *(("list", "csi.openshift.io", it.plural) for it in DRIVERS.values()),
+    ("list", "storage.k8s.io", "csidrivers"),
+    ("list", "config.openshift.io", "infrastructures"),
+    ("list", "operator.openshift.io", "storages"),
+}
+"""What is asked by whoever runs it: tried on real Kubernetes."""
+NOTED = {("patch", "csi.openshift.io", it.plural) for it in DRIVERS.values() if not it.own_operator}
+"""What a CR keeps in mind while a class is made anew, which any driver may have to do."""
+
+
+def shipped(name: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for it in yaml.safe_load_all((DEPLOY / name).read_text()):
+        found.setdefault(it["kind"], []).append(it)
+    return found
+
+
+def granted(role: str) -> set[Right]:
+    [found] = [
+        it for it in shipped("rbac/drivers.yaml")["ClusterRole"] if it["metadata"]["name"] == role
+    ]
+    return set(rights(found["rules"]))
+
+
+def asked(world: World) -> set[Right]:
+    return {right for method, path in world.asked if (right := _right(method, path))}
+
+
+def _right(method: str, path: str) -> Right | None:
+    base, *rest = path.strip("/").split("/")
+    group = rest.pop(0) if base == "apis" and rest else ""
+    if len(rest) < 2:
+        return None  # what is served is told to everybody
+    del rest[0]
+    if rest[0] == "namespaces" and len(rest) > 2:
+        del rest[:2]
+    resource, *name = rest
+    if name[1:]:
+        resource = f"{resource}/{name[1]}"
+    verb = VERBS.get(method) or ("get" if name else "list")
+    return verb, group, resource, name[0] if name else ""
+
+
+def definition(group: str, kind: str, plural: str, scope: str) -> Object:
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True,
+               "schema": {"openAPIV3Schema": schema}}  # fmt: skip
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
+            "versions": [version],
+        },
+    }
+
+
+SNAPSHOTS = "snapshot.storage.k8s.io"
+OTHERS = (
+    definition(SNAPSHOTS, "VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
+    definition(SNAPSHOTS, "VolumeSnapshotContent", "volumesnapshotcontents", "Cluster"),
+    definition(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots", "Namespaced"),
+    definition("core.libopenstorage.org", "StorageCluster", "storageclusters", "Namespaced"),
+)
+
+
+@pytest.fixture(scope="module")
+def done() -> set[Right]:
+    """What is asked of a cluster in all that may happen to a driver."""
+    found: set[Right] = set()
+    for platform in ("AWS", "GCP", "Azure", "OpenStack"):
+        world = World(openshift(platform, classes=()), (*OTHERS, cr("PortworxDriver")))
+        lived(world, 180, shares=two_types)
+        found |= asked(world)
+    world = by_olm()
+    lived(world, 180)
+    found |= asked(world)
+    world = World(openshift("VSphere", classes=()), (*OTHERS, cr("VSphereDriver")))
+    operator = lived(world, 180)
+    assert claimed(world, "data", "thin-csi") == "Running"
+    world.delete("VSphereDriver")
+    run(operator.live(30))
+    for kind in ("Pod", "PersistentVolumeClaim"):
+        world.delete(kind, "data", "default")
+        world.cluster.run_for(120)
+    run(operator.live(120))
+    assert world.get("VSphereDriver") is None
+    found |= asked(world)
+    world = World(cloud("aws"), (foreign(), cr("AWSEBSDriver", adoption="Adopt")))
+    lived(world, 60)
+    return found | asked(world)
+
+
+def foreign() -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {"name": "ebs.csi.aws.com"},
+        "spec": {"attachRequired": True},
+    }
+
+
+def test_the_role_may_what_is_done(done: set[Right]) -> None:
+    may = granted("replant-drivers")
+    everywhere = {it[:3] for it in may if not it[3]}
+    system = {it for it in done if it[2] == "configmaps"}
+    missing = {it for it in done - system if it[:3] not in everywhere and it not in may}
+    assert missing == set()
+
+
+def test_what_the_role_may_is_done(done: set[Right]) -> None:
+    may = {it[:3] for it in granted("replant-drivers") if it[0] != "watch"}
+    assert may - {it[:3] for it in done} - BY_THE_PROCESS - NOTED == set()
+
+
+def test_names_are_those_of_what_drivers_consist_of() -> None:
+    names: dict[str, set[str]] = {}
+    for it in operands():
+        names.setdefault(f"{it['kind'].lower()}s", set()).add(it["metadata"]["name"])
+    names["namespaces"].add("replant-system")
+    names["secrets"] = {it.secret for it in DRIVERS.values() if not it.own_operator}
+    names["clusteroperators"] = names["clusteroperators/status"] = {"storage"}
+    said: dict[str, set[str]] = {}
+    for _, _, resource, name in granted("replant-drivers"):
+        if name:
+            said.setdefault(resource, set()).add(name)
+    assert said == {it: names[it] for it in said}
+    assert said.keys() >= {"clusterroles", "clusterrolebindings", "roles", "secrets"}
+
+
+def test_what_drivers_may_can_be_granted_and_no_more() -> None:
+    assert granted("replant-drivers-grants") == passed_on()
+
+
+def test_definitions_are_those_of_the_code() -> None:
+    assert shipped("drivers/crds.yaml")["CustomResourceDefinition"] == crds()
+
+
+def test_the_operator_runs_as_who_has_the_role() -> None:
+    role, deployed = shipped("rbac/drivers.yaml"), shipped("drivers/operator.yaml")
+    [account] = role["ServiceAccount"]
+    [deployment] = deployed["Deployment"]
+    assert deployment["metadata"]["namespace"] == account["metadata"]["namespace"]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["serviceAccountName"] == account["metadata"]["name"]
+    for binding in (*role["ClusterRoleBinding"], *role["RoleBinding"]):
+        assert binding["subjects"] == [{"kind": "ServiceAccount", **account["metadata"]}]
+    assert pod["containers"][0]["args"][:3] == ["operator", "--controllers", "drivers"]
+    assert secret()["metadata"]["name"] in str(role["ClusterRole"])
