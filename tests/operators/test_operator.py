@@ -201,6 +201,8 @@ def _is_run(seed: Served) -> None:
         (["--provider", "aws", "--migration-version", "x"], "'x' is not a Kubernetes version"),
         (["--provider", "aws", "--legacy-class", "gp2"], "'gp2' is not NAME=PROVISIONER"),
         (["--provider", "aws", "--concurrency", "0"], "0 is not in the range"),
+        ([], "controllers of Gardener need --provider"),
+        (["--provider", "aws", "--namespace", "n"], "belong together"),
     ],
 )
 def test_mistakes_are_named(arguments: list[str], said: str) -> None:
