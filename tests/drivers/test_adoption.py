@@ -108,7 +108,9 @@ def test_the_operator_goes_and_the_operand_runs_on(driver: Driver, storage: bool
     }
     deleted = [it.object["kind"] for it in done if isinstance(it, Delete)]
     assert deleted == ["Subscription", "ClusterServiceVersion", "CSIDriver"]
-    # Same objects, new content; selectors cannot be changed.
+    # Same objects, new content, with nothing left of the old; selectors cannot be changed.
+    replaced = [it.object["kind"] for it in done if isinstance(it, Replace)]
+    assert replaced == ["Deployment", "DaemonSet"]
     for kind, name in (("Deployment", driver.controller_name), ("DaemonSet", driver.node_name)):
         found = world.objects[kind, driver.namespace, name]
         assert found["metadata"]["uid"] == f"{kind}-uid"

@@ -251,6 +251,20 @@ def test_what_cannot_be_changed_of_a_csidriver_is_made_anew() -> None:
     assert world.objects["CSIDriver", "", EBS.name]["spec"]["fsGroupPolicy"] == "File"
 
 
+def test_what_is_being_deleted_is_made_anew_once_it_is_gone() -> None:
+    world = World(EBS).secret().ask()
+    world.settle()
+    key = ("ServiceAccount", EBS.namespace, "aws-ebs-csi-driver-node-sa")
+    found = world.objects[key]
+    world.put({**found, "metadata": {**found["metadata"], "finalizers": ["x/y"]}})
+    world.delete(key)
+    decision = world.decide()
+    assert (decision.writes, decision.again) == ((), WAIT)
+    del world.objects[key]
+    world.settle()
+    assert "deletionTimestamp" not in world.objects[key]["metadata"]
+
+
 def test_one_node_alone() -> None:
     world = World(EBS, nodes=1).secret().ask()
     world.settle()

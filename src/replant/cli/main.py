@@ -26,6 +26,7 @@ COMMANDS = {
     "verify": "Prove that a plan or an order loses no volume, or tell how it does.",
     "apply": "Carry a plan out, step by step; resume it or take it back from anywhere.",
     "convert": "Replace stored in-tree volumes by native CSI ones, while their pods run.",
+    "drivers": "Install, adopt and remove CSI drivers, and see how they are.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
     "operator": "Run controllers and webhooks in a cluster: Gardener's CSI migration.",
     "sandbox": "Run an embedded cluster that kubectl can talk to.",

@@ -78,9 +78,6 @@ def classes(
             writes += _one(driver, of, settings, found, obj, cr)
     said = (*_foreign(driver, foreign), *_warnings(found))
     back = _stand_back(driver, settings, wanted, found)
-    # Two defaults for a moment are refused aloud; none is a claim that may wait for ever.
-    if settings.default_class is DefaultClass.CSI:
-        return Classes(tuple(writes or back), said)
     return Classes(tuple(back or writes), said)
 
 
@@ -191,7 +188,11 @@ def _same_for_ever(found: Object, wanted: Object) -> bool:
 def _stand_back(
     driver: Driver, settings: Settings, wanted: Sequence[ClassOf], found: Sequence[Object]
 ) -> list[Write]:
-    """Have in-tree classes stand back from being the default, or take it up again."""
+    """Have in-tree classes stand back from being the default, or take it up again.
+
+    Two defaults for a moment are refused aloud, none is a claim that may wait for ever: so they
+    stand back once ours is the default, and take it up before ours is that no more.
+    """
     if not any(it.default for it in wanted):
         return []
     in_tree = [it for it in found if it.get("provisioner") == driver.in_tree]

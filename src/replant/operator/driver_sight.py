@@ -149,10 +149,13 @@ class Sight:
             return msgspec.json.decode(page.body, type=_Nodes).items
         return []
 
-    async def driver(self, driver: Driver) -> Seen:
-        """What there is of a driver, but for what is looked at only when it is asked for."""
+    async def driver(self, driver: Driver, supposed: Object | None = None) -> Seen:
+        """What there is of a driver, but for what is looked at only when it is asked for.
+
+        ``supposed`` is a CR that it is to be seen with instead of its own.
+        """
         around = await self.surroundings()
-        cr = await self.cr(driver)
+        cr = supposed or await self.cr(driver)
         storage = await self.get("Storage", CR_NAME) if "Storage" in around.served else None
         seen = Seen(
             driver,
@@ -193,8 +196,11 @@ class Sight:
         return await self._list("Subscription")
 
     async def cr(self, driver: Driver) -> Object | None:
-        """What is asked of a driver."""
-        return await _got(self._sides.nodes.reader, cr_resource(driver), CR_NAME, "")
+        """What is asked of a driver; nothing where nobody can ask, without its CRD."""
+        try:
+            return await _got(self._sides.nodes.reader, cr_resource(driver), CR_NAME, "")
+        except NotServed:
+            return None
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, if it is there. Of a Secret, only who it is."""

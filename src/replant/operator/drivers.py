@@ -65,9 +65,9 @@ class Drivers:
             f"{name_of(decision.writes[0].object)}; see who else changes it"
         )
 
-    async def decide(self, driver: Driver) -> tuple[Seen, Decision]:
-        """What is seen of a driver, and what comes next."""
-        seen = await self.sight.driver(driver)
+    async def decide(self, driver: Driver, supposed: Object | None = None) -> tuple[Seen, Decision]:
+        """What is seen of a driver, as if it had this CR, and what comes next."""
+        seen = await self.sight.driver(driver, supposed)
         decision = decide(seen, self._values)
         looked: set[str] = set()
         while decision.look:

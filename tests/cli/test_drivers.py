@@ -1,0 +1,236 @@
+"""``replant drivers`` as a shell runs it, on a cluster without a driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
+from tests.cli.shell import replant
+from tests.operators.driving import cloud
+
+BLOCKED, UNFINISHED = 3, 4
+SECRET = {
+    "apiVersion": "v1",
+    "kind": "Secret",
+    "metadata": {"name": "ebs-cloud-credentials", "namespace": "openshift-aws-ebs-csi-driver"},
+}
+NAMESPACE = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "openshift-aws-ebs-csi-driver"},
+}
+
+
+class Cluster:
+    def __init__(self, sandbox: Sandbox, kubeconfig: str) -> None:
+        self.sandbox = sandbox
+        self.kubeconfig = kubeconfig
+
+    def drivers(self, *arguments: str) -> tuple[int, str, str]:
+        return replant("drivers", *arguments, "--kubeconfig", self.kubeconfig)
+
+    def status(self, *drivers: str) -> Any:
+        code, out, said = self.drivers("status", *drivers, "-o", "json")
+        assert code == 0, said
+        return {it["backend"]: it for it in json.loads(out)["drivers"]}
+
+
+def served(folder: Path, name: str, *objects: dict[str, Any]) -> Iterator[Cluster]:
+    sandbox = Sandbox.of(cloud(name), speed=20)
+    sandbox.load(list(objects))
+    with closing(open_port(0)) as listening, serving(sandbox, listening):
+        write_kubeconfig(folder / "config", listening.getsockname()[1])
+        yield Cluster(sandbox, str(folder / "config"))
+
+
+@pytest.fixture
+def aws(tmp_path: Path) -> Iterator[Cluster]:
+    yield from served(tmp_path, "aws", NAMESPACE, SECRET)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Iterator[Cluster]:
+    yield from served(tmp_path, "aws")
+
+
+def test_from_nothing_to_a_driver_that_runs(aws: Cluster) -> None:
+    before = aws.status()
+    assert list(before) == ["aws-ebs"]
+    assert (before["aws-ebs"]["asked"], before["aws-ebs"]["next"]) == (
+        False, ["create AWSEBSDriver cluster"],
+    )  # fmt: skip
+    # Shown first, and nothing is done.
+    code, out, said = aws.drivers("install", "aws-ebs")
+    assert code == 0, said
+    assert "  create CSIDriver ebs.csi.aws.com" in out
+    assert "  create StorageClass gp3-csi" in out
+    assert "Nothing was done. Do it with --yes." in said
+    assert aws.status() == before
+    code, out, said = aws.drivers("install", "aws-ebs", "--yes", "--log-level", "Debug")
+    assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
+    now = aws.status()["aws-ebs"]
+    assert (now["installedBy"], now["available"], now["degraded"]) == ("Replant", "True", "False")
+    assert now["next"] == ["installs it"]
+    # Again: there is nothing to do.
+    code, out, said = aws.drivers("install", "aws-ebs")
+    assert "create" not in out
+    assert "objects are as they should be" in out
+    code, out, said = aws.drivers("status")
+    assert "ebs.csi.aws.com (aws-ebs, installed by default), there by Replant" in out
+    # It is not to be removed.
+    code, out, said = aws.drivers("remove", "aws-ebs", "--yes")
+    assert code == BLOCKED
+    assert "blocker: ebs.csi.aws.com is installed by default" in said
+
+
+def test_what_is_waited_for_is_said_and_the_same_command_goes_on(bare: Cluster) -> None:
+    code, out, said = bare.drivers("install", "aws-ebs", "--yes", "--timeout", "1")
+    assert code == UNFINISHED, said
+    waits = "Secret openshift-aws-ebs-csi-driver/ebs-cloud-credentials is not there"
+    assert f"It waits until this is there: {waits}" in out
+    assert f"note: WaitingForCredentials: {waits}" in said
+    assert "stopped: not yet: ebs.csi.aws.com runs; the same command goes on" in said
+    code, out, said = bare.drivers("install", "aws-ebs", "--yes", "--credentials", "Node")
+    assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
+
+
+def test_manifests_for_a_repository(bare: Cluster) -> None:
+    code, out, said = bare.drivers("install", "aws-ebs", "-o", "yaml", "--default-class", "csi")
+    assert code == 0, said
+    objects = list(yaml.safe_load_all(out))
+    kinds = [it["kind"] for it in objects]
+    assert kinds[:4] == ["CustomResourceDefinition", "AWSEBSDriver", "Namespace", "CSIDriver"]
+    assert {"Deployment", "DaemonSet", "StorageClass", "PodDisruptionBudget"} <= set(kinds)
+    assert objects[1]["spec"]["defaultStorageClass"] == "csi"
+    assert bare.status()["aws-ebs"]["asked"] is False
+    code, _out, said = bare.drivers("install", "aws-ebs", "-o", "yaml", "--yes")
+    assert (code, "leave out --yes" in said) == (1, True)
+
+
+def test_images_of_a_file(bare: Cluster, tmp_path: Path) -> None:
+    values = tmp_path / "values.yaml"
+    values.write_text("images: {}\n")
+    code, _out, said = bare.drivers("install", "aws-ebs", "--values", str(values))
+    assert code == 1
+    assert f"error: {values}: images.csi-provisioner is missing" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("install", "gcp-pd"),
+            "blocker: pd.csi.storage.gke.io is for GCP, and this cluster is in",
+        ),
+        (
+            ("install", "portworx"),
+            "blocker: pxd.portworx.com is installed by its vendor's operator",
+        ),
+        (
+            ("adopt", "aws-ebs"),
+            "blocker: ebs.csi.aws.com is not installed: replant drivers install",
+        ),
+        (("remove", "vmware-vsphere"), "blocker: there is no VSphereDriver cluster"),
+    ],
+)
+def test_what_is_refused(bare: Cluster, arguments: tuple[str, ...], said: str) -> None:
+    code, _out, error = bare.drivers(*arguments)
+    assert (code, said in error) == (BLOCKED, True), error
+
+
+def test_a_driver_that_nobody_knows(bare: Cluster) -> None:
+    code, _out, said = bare.drivers("install", "floppy")
+    assert code == 1
+    assert "floppy: is no driver that is known here: aws-ebs, gcp-pd" in said
+
+
+def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
+    def of(kind: str, name: str, image: str) -> dict[str, Any]:
+        path = "/var/lib/kubelet/plugins/ebs.csi.aws.com/"
+        labels = {"app": name}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": "kube-system"},
+            "spec": {
+                "selector": {"matchLabels": labels},
+                "template": {
+                    "metadata": {"labels": labels},
+                    "spec": {
+                        "serviceAccountName": name,
+                        "containers": [
+                            {"name": "ebs-plugin", "image": "r.example/aws-ebs-csi-driver:v1"},
+                            {"name": "side", "image": image},
+                        ],
+                        "volumes": [{"name": "plugin-dir", "hostPath": {"path": path}}],
+                    },
+                },
+            },
+        }
+
+    theirs = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {
+            "name": "ebs.csi.aws.com",
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        },
+        "spec": {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
+    }
+    objects = (
+        theirs,
+        of("Deployment", "ebs-csi-controller", "r.example/csi-provisioner:v1"),
+        of("DaemonSet", "ebs-csi-node", "r.example/registrar:v1"),
+    )
+    for it in served(tmp_path, "aws", *objects):
+        code, _out, said = it.drivers("install", "aws-ebs", "--yes")
+        assert code == BLOCKED
+        assert "CSIDriver ebs.csi.aws.com was installed by Helm, and is left alone" in said
+        code, out, said = it.drivers("adopt", "aws-ebs")
+        assert code == 0, said
+        assert "Deployment kube-system/ebs-csi-controller and DaemonSet kube-system/ebs-csi" in out
+        assert it.status()["aws-ebs"]["installedBy"] == "Helm"
+        # Its rights have come from the machine so far.
+        code, _out, said = it.drivers("adopt", "aws-ebs", "--yes", "--timeout", "1")
+        assert code == UNFINISHED
+        code, out, said = it.drivers("install", "aws-ebs", "--yes", "--credentials", "Node")
+        assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
+        assert it.status()["aws-ebs"]["installedBy"] == "Replant"
+
+
+def test_an_optional_driver_comes_and_goes(tmp_path: Path) -> None:
+    for it in served(tmp_path, "vsphere"):
+        assert list(it.status()) == ["vmware-vsphere"]
+        assert it.status()["vmware-vsphere"]["next"] == ["nobody has asked for it"]
+        code, out, said = it.drivers("install", "vmware-vsphere", "--yes", "--credentials", "Node")
+        assert (code, out.splitlines()[-1]) == (0, "csi.vsphere.vmware.com runs"), said
+        volume = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": "pv-1"},
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "v"},
+            },
+        }
+        it.sandbox.load([volume])
+        code, _out, said = it.drivers("remove", "vmware-vsphere", "--yes")
+        assert code == BLOCKED
+        assert "is still in use by 1 PersistentVolume (pv-1)" in said
+        found = it.sandbox.registry.of_kind("v1", "PersistentVolume")
+        assert found
+        it.sandbox.store.delete(found, "pv-1", "")
+        code, out, said = it.drivers("remove", "vmware-vsphere")
+        assert "  delete DaemonSet openshift-vmware-vsphere-csi-driver/" in out
+        assert it.status()["vmware-vsphere"]["asked"] is True
+        code, out, said = it.drivers("remove", "vmware-vsphere", "--yes")
+        assert (code, out.splitlines()[-1]) == (0, "csi.vsphere.vmware.com is removed"), said
+        assert it.status()["vmware-vsphere"]["installedBy"] == ""
