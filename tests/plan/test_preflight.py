@@ -269,6 +269,24 @@ def test_a_sound_cluster_passes(name: str) -> None:
     assert all(it.message for it in checks)
 
 
+@pytest.mark.parametrize(
+    ("plugin", "fix"),
+    [
+        (AWS, f"replant drivers install aws-ebs; then: kubectl get csidriver {EBS}"),
+        # Their vendors install these.
+        (
+            "kubernetes.io/portworx-volume",
+            "Install it; then: kubectl get csidriver pxd.portworx.com",
+        ),
+        ("kubernetes.io/rbd", "Install it; then: kubectl get csidriver rbd.csi.ceph.com"),
+    ],
+)
+def test_a_driver_that_is_missing_comes_by_a_command_of_ours(plugin: str, fix: str) -> None:
+    checks = looked("enable", plugin, installed=False)
+    (found,) = (it for it in checks if it.check == "drivers")
+    assert (found.result, found.fix) == (Weight.BLOCKER, fix)
+
+
 def test_many_objects_are_named_in_part_and_counted() -> None:
     ((_, message),) = tripped(looked("enable", kubelets=[Kubelet(drivers=())] * 8), "drivers")
     assert "n1, n2, n3, n4, n5 and 3 more" in message

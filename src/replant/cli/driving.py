@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
 
 BLOCKERS, RESUMABLE = 3, 4
-LOOK_AGAIN = 2.0
+LOOK_AGAIN = 1.0
 """Seconds after which a driver that does not run yet is looked at again."""
 SERVING = 30.0
 """Seconds in which a cluster begins to serve a CRD."""

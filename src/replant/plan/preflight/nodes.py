@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from replant.drivers.catalog import DRIVERS
 from replant.gates.featuresets import inert, is_settled
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
@@ -50,16 +51,26 @@ def drivers(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
         if unread := situation.unread("CSIDriver"):
             yield blocker(f"Whether {driver} is installed would be said by CSIDrivers, {unread}")
         elif driver not in inventory.drivers:
-            yield blocker(
-                f"{driver} is not installed.",
-                f"Install it; then: kubectl get csidriver {driver}",
-            )
+            yield blocker(f"{driver} is not installed.", _install(driver))
         else:
             yield from blocked_by(
                 [node for node in inventory.nodes if driver not in inventory.drivers_on(node)],
                 f"does not have {driver}",
-                "See whether its DaemonSet runs there: kubectl get csinodes -o yaml",
+                f"See whether its DaemonSet runs there: {_see(driver)}kubectl get csinodes -o yaml",
             )
+
+
+def _install(driver: str) -> str:
+    """How a driver comes into a cluster: by us, unless it is one that we do not install."""
+    known = DRIVERS.get(driver)
+    if known is None or known.own_operator:
+        return f"Install it; then: kubectl get csidriver {driver}"
+    return f"replant drivers install {known.backend}; then: kubectl get csidriver {driver}"
+
+
+def _see(driver: str) -> str:
+    known = DRIVERS.get(driver)
+    return f"replant drivers status {known.backend}; " if known else ""
 
 
 def ready(goal: Goal, situation: Situation) -> Results:
