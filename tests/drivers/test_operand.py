@@ -134,6 +134,16 @@ def test_the_registrar_says_where_the_socket_is(driver: Driver) -> None:
     assert volumes["socket-dir"]["hostPath"]["path"] == path
 
 
+def test_drivers_do_not_take_each_others_port_on_a_node() -> None:
+    ports = []
+    for driver in INSTALLED:
+        containers_ = containers(made(driver), "DaemonSet")
+        (port,) = (it["containerPort"] for it in containers_["csi-driver"]["ports"])
+        assert f"--health-port={port}" in containers_["csi-liveness-probe"]["args"]
+        ports.append(port)
+    assert len(set(ports)) == len(ports)
+
+
 def test_every_image_of_the_values_is_used_and_no_other() -> None:
     values = Values({it: f"registry.example/{it}:v1" for it in IMAGES}, "mirror.example")
     used = set()

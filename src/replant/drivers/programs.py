@@ -245,7 +245,15 @@ PROGRAMS = {
         _manila_controller,
         _manila_node,
         rules=(_rule("", "secrets", "get list"),),
-        secret_keys=("os-authURL", "os-region", "os-userName", "os-password", "os-projectName"),
+        # The first is read to find the share types; the others are what the driver is told.
+        secret_keys=(
+            "clouds.yaml",
+            "os-authURL",
+            "os-region",
+            "os-userName",
+            "os-password",
+            "os-projectName",
+        ),
     ),
     "disk.csi.azure.com": Programs(
         _azure,

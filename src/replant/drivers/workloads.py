@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from replant.drivers.catalog import DRIVERS
 from replant.drivers.credentials import CREDENTIALS
 from replant.drivers.kinds import made
 from replant.drivers.programs import ENDPOINT, PROGRAMS, Program, Told, variable
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 KUBELET = "/var/lib/kubelet"
 _SOCKETS = {"name": "socket-dir", "mountPath": "/csi"}
 _NAME = "app.kubernetes.io/name"
-_CONTROLLER_PORT, _NODE_PORT = 10301, 10300
+_CONTROLLER_PORT = 10301
+_NODE_PORTS = {name: 10302 + index for index, name in enumerate(DRIVERS)}
+"""Where each driver tells that it lives: on a node's own network, which they share."""
 _KUBECONFIG = "/var/run/nodes-cluster"
 
 _FLAGS = {
@@ -79,7 +82,7 @@ def daemon_set(driver: Driver, settings: Settings, values: Values, facts: Facts)
     """What runs on every node."""
     names = facts.names
     own = PROGRAMS[driver.name].node(_told(driver, settings, facts))
-    program = _own(driver, values, own, _NODE_PORT)
+    program = _own(driver, values, own, _NODE_PORTS[driver.name])
     program["securityContext"] = {"privileged": True}
     program["volumeMounts"] += [
         {"name": "kubelet-dir", "mountPath": KUBELET, "mountPropagation": "Bidirectional"},
@@ -98,7 +101,7 @@ def daemon_set(driver: Driver, settings: Settings, values: Values, facts: Facts)
             program,
             _registrar(settings, values, socket),
             *_helpers(driver, settings, values, own, controller=False),
-            _liveness(settings, values, _NODE_PORT),
+            _liveness(settings, values, _NODE_PORTS[driver.name]),
         ],
         "volumes": [
             _host("socket-dir", socket, "DirectoryOrCreate"),
