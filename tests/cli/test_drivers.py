@@ -93,6 +93,7 @@ def test_from_nothing_to_a_driver_that_runs(tmp_path: Path) -> None:
         code, out, said = it.drivers("status")
         assert "ebs.csi.aws.com (aws-ebs, installed by default), there by Replant" in out
         assert "available True, progressing False, degraded False" in out
+        assert "  next: all is as it should be" in out
         # It is not to be removed.
         code, out, said = it.drivers("remove", "aws-ebs", "--yes")
         assert code == BLOCKED
@@ -209,6 +210,8 @@ def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
 def test_an_optional_driver_comes_and_goes(tmp_path: Path) -> None:
     for it in served(tmp_path, "vsphere"):
         assert it.status()["vmware-vsphere"]["next"] == ["nobody has asked for it"]
+        code, out, said = it.drivers("install", "vmware-vsphere")
+        assert "It waits until this is there: Secret openshift-vmware-vsphere-csi-driver/" in out
         code, out, said = it.drivers("install", "vmware-vsphere", "--yes", "--credentials", "Node")
         assert (code, out.splitlines()[-1]) == (0, "csi.vsphere.vmware.com runs"), said
         volume = {

@@ -15,6 +15,7 @@ from replant.drivers.settings import (
     Settings,
     State,
     settings_of,
+    wants_details,
 )
 from replant.drivers.values import IMAGES, values_of
 from replant.errors import InputError
@@ -192,6 +193,14 @@ def test_all_settings() -> None:
 )
 def test_log_levels(level: str, number: int) -> None:
     assert settings_of(cr(logLevel=level)).verbosity == number
+
+
+@pytest.mark.parametrize(
+    ("level", "says"), [("", False), ("Normal", False), ("Debug", True), ("Loud", False)]
+)
+def test_what_the_operator_is_to_say(level: str, says: bool) -> None:
+    assert wants_details(cr(operatorLogLevel=level)) is says
+    assert not wants_details(None)
 
 
 @pytest.mark.parametrize(

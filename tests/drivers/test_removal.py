@@ -50,7 +50,6 @@ def of_claim(name: str) -> dict[str, Any]:
         # An in-tree volume is served by the driver only where it is redirected.
         (World(volumes=[IN_TREE]), []),
         (World(volumes=[IN_TREE], csi_nodes=[MIGRATED]), ["PersistentVolume in-tree"]),
-        (World(volumes=[IN_TREE], redirected=True), ["PersistentVolume in-tree"]),
         (
             World(volumes=[NATIVE], claims=[claim("a", "native"), claim("b", "other")]),
             ["PersistentVolume native", "PersistentVolumeClaim shop/a"],
@@ -80,7 +79,9 @@ def of_claim(name: str) -> dict[str, Any]:
         ),
         (World(pods=[pod("inline", csi={"driver": EBS.name})]), ["Pod shop/inline"]),
         (
-            World(pods=[pod("inline", awsElasticBlockStore={"volumeID": "v"})], redirected=True),
+            World(
+                pods=[pod("inline", awsElasticBlockStore={"volumeID": "v"})], csi_nodes=[MIGRATED]
+            ),
             ["Pod shop/inline"],
         ),
         (

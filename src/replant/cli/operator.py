@@ -11,8 +11,8 @@ from replant.cli import options
 from replant.errors import printable
 
 if TYPE_CHECKING:
-    from replant.operator.health import Tally
     from replant.drivers.values import Values
+    from replant.operator.health import Tally
     from replant.operator.run import Controller, Where
 
 MIGRATION = "gardener-csi-migration"

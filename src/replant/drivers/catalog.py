@@ -62,7 +62,6 @@ class Driver:
     pod_info: bool = False
     fs_group: str = "File"
     classes: tuple[ClassOf, ...] = ()
-    snapshots: bool = True
     olm_package: str = ""
     """The package of the operator with which OLM has installed it in former times."""
     olm_deployment: str = ""

@@ -245,7 +245,9 @@ class _Driver:
         told = parts(self.seen)
         told += made.conditions
         again = WAIT if stuck else SLOW_WAIT if self.driver.kind == "ManilaDriver" else None
-        return self.say(whole(told), again, (*writes, *made.writes), "installs it")
+        changes = (*writes, *made.writes)
+        why = "what it consists of is not as it should be" if changes else "all is as it should be"
+        return self.say(whole(told), again, changes, why)
 
     def _no_service(self) -> Decision:
         """A cloud without Manila. What is there stays: pods may have to unmount."""

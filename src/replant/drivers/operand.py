@@ -87,7 +87,7 @@ def operand(driver: Driver, settings: Settings, values: Values, facts: Facts) ->
     if facts.replicas > 1:
         objects.append(_budget(facts.names))
     objects.append(daemon_set(driver, settings, values, facts))
-    if driver.snapshots and facts.snapshots:
+    if facts.snapshots:
         objects.append(_snapshot_class(driver, facts.names))
     return tuple(objects)
 

@@ -9,6 +9,7 @@ from replant.drivers.catalog import Driver
 from replant.drivers.classes import classes
 from replant.drivers.conditions import Condition, condition_of, conditions_of
 from replant.drivers.crds import crd, default_cr
+from replant.drivers.decisions import FINALIZER
 from replant.drivers.operand import operand
 from replant.drivers.sameness import marked
 from replant.drivers.seen import Decision, Seen
@@ -24,7 +25,11 @@ _SOME = "not-seen-yet"
 def supposed(driver: Driver, cr: Object | None, spec: Mapping[str, object]) -> Object:
     """The CR as it would be with these fields of its spec."""
     base = cr or default_cr(driver)
-    return {**base, "spec": {**(base.get("spec") or {}), **spec}}
+    metadata = dict(base["metadata"])
+    if not driver.default and not driver.own_operator:
+        # It will be the first thing to happen, and what comes after it is what people want to see.
+        metadata["finalizers"] = sorted({*(metadata.get("finalizers") or ()), FINALIZER})
+    return {**base, "metadata": metadata, "spec": {**(base.get("spec") or {}), **spec}}
 
 
 def manifests(seen: Seen, values: Values) -> list[Object]:

@@ -104,7 +104,7 @@ def sidecars(driver: Driver, *, snapshots: bool) -> list[str]:
     if driver.attach:
         wanted.append("attacher")
     wanted.append("resizer")
-    if driver.snapshots and snapshots:
+    if snapshots:
         wanted.append("snapshotter")
     return wanted
 

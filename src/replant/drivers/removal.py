@@ -48,8 +48,6 @@ class World:
     snapshots: Iterable[Object] = ()
     """VolumeSnapshots and VolumeSnapshotContents, where the cluster has them."""
     csi_nodes: Iterable[Object] = ()
-    redirected: bool = False
-    """Whether in-tree volumes are known to be served by the driver, whatever CSINodes say."""
 
 
 def uses_of(driver: Driver, world: World) -> Uses:
@@ -74,8 +72,6 @@ def _in_tree_source(driver: Driver) -> str:
 
 
 def _redirected(driver: Driver, world: World) -> bool:
-    if world.redirected:
-        return True
     key = "storage.alpha.kubernetes.io/migrated-plugins"
     for node in world.csi_nodes:
         listed = (node["metadata"].get("annotations") or {}).get(key, "")

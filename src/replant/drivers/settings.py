@@ -54,6 +54,7 @@ class Settings:
     management: State = State.MANAGED
     verbosity: int = LOG_LEVELS["Normal"]
     operator_verbosity: int = LOG_LEVELS["Normal"]
+    """From Debug on, the operator says at every look what it has decided, and why."""
     default_class: DefaultClass = DefaultClass.IN_TREE
     classes: State = State.MANAGED
     adoption: Adoption = Adoption.LEAVE
@@ -64,6 +65,14 @@ class Settings:
     """Manila's, for who does not want to have them looked up."""
     storage_policy: str = ""
     """vSphere's, for its class."""
+
+
+def wants_details(cr: Object | None) -> bool:
+    """Whether the operator is to say more about this driver; not if its CR cannot be read."""
+    try:
+        return cr is not None and settings_of(cr).operator_verbosity >= LOG_LEVELS["Debug"]
+    except InputError:
+        return False
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

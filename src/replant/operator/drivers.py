@@ -9,6 +9,7 @@ from replant.drivers.catalog import DRIVERS, Driver
 from replant.drivers.decisions import decide
 from replant.drivers.kinds import Key, key_of
 from replant.drivers.seen import Decision, Seen
+from replant.drivers.settings import wants_details
 from replant.drivers.values import Values
 from replant.drivers.writes import (
     Annotate,
@@ -50,7 +51,9 @@ class Drivers:
         driver = DRIVERS[name]
         decision = Decision()
         for _turn in range(TURNS):
-            _seen, decision = await self.decide(driver)
+            seen, decision = await self.decide(driver)
+            if wants_details(seen.cr):
+                self._note(f"{name}: {len(decision.writes)} writes: {decision.why}")
             if not decision.writes:
                 return min(RESYNC, decision.again or RESYNC)
             deleted: set[Key] = set()

@@ -34,7 +34,6 @@ PATHS = {
     "PodDisruptionBudget": "apis/policy/v1/poddisruptionbudgets",
     "Lease": "apis/coordination.k8s.io/v1/leases",
     "Secret": "api/v1/secrets",
-    "Deployment": "apis/apps/v1/deployments",
     "CustomResourceDefinition": "apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "MutatingWebhookConfiguration": (
         "apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
