@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from replant.cluster.ports import SCANNED, SCANNED_WHERE_SERVED
+from replant.cluster.ports import FEATURE_GATES, SCANNED, SCANNED_WHERE_SERVED
 
 FILE = Path(__file__).parents[2] / "deploy" / "rbac" / "scan.yaml"
 
@@ -16,6 +16,14 @@ def shipped() -> dict[str, dict[str, Any]]:
 
 def test_the_role_may_read_what_a_scan_reads_and_nothing_else() -> None:
     rules = shipped()["ClusterRole"]["rules"]
+    [single] = [rule for rule in rules if "resourceNames" in rule]
+    rules.remove(single)
+    assert single == {
+        "apiGroups": [FEATURE_GATES.group],
+        "resources": [FEATURE_GATES.plural],
+        "resourceNames": ["cluster"],
+        "verbs": ["get"],
+    }
     granted = [
         (group, resource)
         for rule in rules

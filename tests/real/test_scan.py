@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from replant.cluster.live import PAGE_SIZE
-from replant.cluster.ports import SCANNED, SCANNED_WHERE_SERVED
+from replant.cluster.ports import FEATURE_GATES, SCANNED, SCANNED_WHERE_SERVED
 from replant.translate import api as translate
 from tests.real.ground import programs
 from tests.real.ground.api import Api, Object
@@ -199,5 +199,5 @@ def test_the_role_may_get_and_list_and_nothing_else(cluster: Cluster) -> None:
     ]
     assert {verb for rule in rules for verb in rule["verbs"]} == {"get", "list"}
     assert {resource for rule in rules for resource in rule["resources"]} == {
-        resource.plural for resource in (*SCANNED, *SCANNED_WHERE_SERVED)
+        resource.plural for resource in (*SCANNED, *SCANNED_WHERE_SERVED, FEATURE_GATES)
     }
