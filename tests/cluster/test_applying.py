@@ -14,33 +14,11 @@ from replant.cluster.ports import CONFIG_MAPS, DEPLOYMENTS, STORAGE_CLASSES, App
 from replant.cluster.writing import LiveWriter
 from replant.errors import Conflict, Final
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
+from tests.definitions import definition
 
 T = TypeVar("T")
 WIDGETS = Resource("Widget", "widgets", "example.com")
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "widgets.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Cluster",
-        "names": {"kind": "Widget", "plural": "widgets", "singular": "widget"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+DEFINITION = definition("Widget", "widgets", "example.com")
 
 
 @pytest.fixture

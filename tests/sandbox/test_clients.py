@@ -14,31 +14,9 @@ import pytest
 from kr8s.asyncio.objects import ConfigMap, Node, Pod
 
 from replant.sandbox.server import write_kubeconfig
+from tests.definitions import definition
 
-DEFINITION = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "migrations.replant.example"},
-    "spec": {
-        "group": "replant.example",
-        "scope": "Cluster",
-        "names": {"kind": "Migration", "plural": "migrations", "singular": "migration"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "x-kubernetes-preserve-unknown-fields": True,
-                    }
-                },
-            }
-        ],
-    },
-}
+DEFINITION = definition("Migration", "migrations", "replant.example")
 
 
 @pytest.fixture
