@@ -21,7 +21,13 @@ from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.model import Goal, NodeMethod, Plan
 from replant.platforms.openshift import CLUSTER, POOLS, OpenShift
-from replant.platforms.openshift_state import MIGRATED_PLUGINS, PAUSED_BY, Rules
+from replant.platforms.openshift_changes import (
+    Rules,
+)
+from replant.platforms.openshift_state import (
+    MIGRATED_PLUGINS,
+    PAUSED_BY,
+)
 from replant.routing import AttachController
 from tests.execute.living import Ground, ground, sandbox_of, small
 

@@ -16,6 +16,14 @@ from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET, SET_G
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.platforms.openshift import CLUSTER_OPERATORS, DEFINITIONS, OPERATORS, POOLS
+from replant.platforms.openshift_changes import (
+    Pause,
+    Rules,
+    SetFeatures,
+    next_change,
+    refuse_change,
+    what_means_nothing,
+)
 from replant.platforms.openshift_state import (
     COMPONENTS,
     PAUSED_BY,
@@ -23,17 +31,11 @@ from replant.platforms.openshift_state import (
     Cluster,
     Features,
     Operator,
-    Pause,
     Pool,
-    Rules,
-    SetFeatures,
     allowed_sets,
     component_replicas,
     control_plane_lags,
-    next_change,
     pool_replicas,
-    refuse_change,
-    what_means_nothing,
 )
 
 AWS, GATE = "kubernetes.io/aws-ebs", "CSIMigrationAWS"

@@ -356,7 +356,7 @@ async def _actuator(
         case "openshift":
             from replant.cluster.writing import LiveWriter
             from replant.platforms.openshift import OpenShift
-            from replant.platforms.openshift_state import Rules
+            from replant.platforms.openshift_changes import Rules
 
             order_free = plan.attach_controller is AttachController.NODE_DRIVEN
             rules = Rules(order_free, given["accept_no_upgrade"])

@@ -1,6 +1,6 @@
 """Switches gates on OpenShift: the FeatureGate is changed, its operators do the rest.
 
-What to change, and whether it has come about, ``openshift_state`` says.
+What to change ``openshift_changes`` says, and ``openshift_state`` whether it has come about.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from replant.gates.featuresets import CUSTOM
 from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.courses import CONTROLLER
+from replant.platforms.openshift_changes import (
+    Change,
+    Pause,
+    Rules,
+    SetFeatures,
+    next_change,
+    refuse_stuck,
+    what_means_nothing,
+)
 from replant.platforms.openshift_state import (
     COMPONENTS,
     MIGRATED_PLUGINS,
     PAUSED_BY,
     REVISIONS,
-    Change,
     Cluster,
     Features,
     Operator,
-    Pause,
     Pool,
-    Rules,
-    SetFeatures,
     allowed_sets,
     component_replicas,
-    next_change,
     observed_gates,
     pool_replicas,
-    refuse_stuck,
-    what_means_nothing,
 )
 
 CLUSTER_OPERATORS = Resource("ClusterOperator", "clusteroperators", "config.openshift.io")
