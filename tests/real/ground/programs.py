@@ -184,6 +184,36 @@ def gardener() -> Recipe:
     )
 
 
+_MANIFESTS = "zz_generated.crd-manifests"
+OPENSHIFT = {
+    "featuregates": f"config/v1/{_MANIFESTS}/0000_10_config-operator_01_featuregates",
+    "clusteroperators": f"config/v1/{_MANIFESTS}/"
+    "0000_00_cluster-version-operator_01_clusteroperators",
+    "kubeapiservers": f"operator/v1/{_MANIFESTS}/0000_20_kube-apiserver_01_kubeapiservers-Default",
+    "kubecontrollermanagers": f"operator/v1/{_MANIFESTS}/"
+    "0000_25_kube-controller-manager_01_kubecontrollermanagers",
+    "kubeschedulers": f"operator/v1/{_MANIFESTS}/0000_25_kube-scheduler_01_kubeschedulers",
+    "machineconfigpools": f"machineconfiguration/v1/{_MANIFESTS}/"
+    "0000_80_machine-config_01_machineconfigpools",
+}
+"""Where OpenShift's module has its definitions, by what they define."""
+
+
+def openshift() -> Recipe:
+    """OpenShift's definitions, as its module has them: nothing is compiled."""
+    module = "$(go list -m -f '{{.Dir}}' github.com/openshift/api)"
+    copies = (f"cp {module}/{it}.crd.yaml OUT/{name}" for name, it in OPENSHIFT.items())
+    return Recipe(
+        "openshift",
+        _module(REAL / "openshift"),
+        (
+            ("go", "mod", "download", "github.com/openshift/api"),
+            *(("sh", "-ec", it) for it in copies),
+        ),
+        tuple(OPENSHIFT),
+    )
+
+
 def debian() -> Recipe:
     return Recipe(
         "debian",
@@ -206,7 +236,7 @@ def debian() -> Recipe:
 def recipes() -> tuple[Recipe, ...]:
     """All that is to be built here: what the user has given is not."""
     own = [kubernetes(version) for version in (OLD, newest()) if not_given(version)]
-    return (etcd(), reference(), csi(), provisioner(), gardener(), debian(), *own)
+    return (etcd(), reference(), csi(), provisioner(), gardener(), openshift(), debian(), *own)
 
 
 def ensure_all(say: Callable[[str], None]) -> None:
