@@ -9,9 +9,12 @@ from typing import Any
 
 import yaml
 
+from replant.gates.featuresets import CONTROL_PLANE_SET, NODE_SET
 from replant.plan.classes import AskedClasses, ClassWay
 from replant.plan.inline import AskedInline
-from replant.plan.model import Goal
+from replant.plan.model import Goal, NodeMethod
+from replant.platforms.openshift_changes import Rules
+from replant.routing import AttachController
 from tests.execute.converting import MIGRATED
 from tests.execute.living import small
 from tests.execute.test_inline import workload
@@ -50,6 +53,32 @@ CONVERT_ALL = Migration(
     },
 )
 """All that a conversion can do besides replacing volumes."""
+
+
+def on_openshift(sets: tuple[str, ...], adc: AttachController) -> Migration:
+    """The least that has an order: one node of each kind, whose operators do the work."""
+    scenario = small(
+        2, kubernetesVersion="1.20.15", openshift={"featureSets": sets}, adc=adc,
+        workloads=[{"name": "db", "replicas": 2, "storageClass": "gp2"}],
+    )  # fmt: skip
+    scenario["controlPlane"] |= {"gates": {}, "replicas": 1}
+    scenario["pools"][0]["gates"] = {}
+    return Migration(
+        f"enable on OpenShift, {'with sets' if sets else 'with custom gates'}",
+        scenario,
+        Goal.ENABLE,
+        EBS,
+        choices={
+            "wanted": {"platform": "openshift", "attach_controller": adc},
+            "method": NodeMethod.PLATFORM,
+        },
+        openshift=Rules(order_free=adc is AttachController.NODE_DRIVEN, no_upgrade=True),
+    )
+
+
+OPENSHIFT = on_openshift((CONTROL_PLANE_SET, NODE_SET), AttachController.UPSTREAM)
+OPENSHIFT_CUSTOM = on_openshift((), AttachController.UPSTREAM)
+"""Where pools are held, and there is no way back once nodes have the gates."""
 
 SAMPLED = 4
 """Of the migrations that are not disturbed at every write, every so many-th."""

@@ -21,6 +21,8 @@ from replant.execute.namespace import NAMESPACE
 from replant.execute.run import Applying
 from replant.plan.model import Goal, Plan
 from replant.plan.undo import undo_plan
+from replant.platforms.openshift import OpenShift
+from replant.platforms.openshift_changes import Rules
 from replant.sandbox.resources import CONFIG_MAPS
 from replant.sandbox.scenario import Scenario
 from replant.sandbox.server import Sandbox
@@ -66,6 +68,8 @@ class Migration:
     """What else was asked of the plan."""
     reduced: bool = False
     """Whether a few of the faults are enough: it goes through the same code as another one."""
+    openshift: Rules | None = None
+    """Where its operators switch gates, and nobody else: what is known of them."""
     every: int = 1
     """At every so many-th write: all of it would take longer than CI may."""
 
@@ -116,7 +120,11 @@ class Play:
                 self.watchman.kubelet_is_switched(node)
             return await at_write(process, request, do)
 
-        return Process(self.sandbox, self.watchman.look, watched, weather, self._behind)
+        process = Process(self.sandbox, self.watchman.look, watched, weather, self._behind)
+        if rules := self.migration.openshift:
+            it = process.ground
+            it.actuator = OpenShift(it.reader, it.writer, rules, it.shown.note)
+        return process
 
     async def come_to_the_start(self) -> None:
         ground = self.process().ground
@@ -175,6 +183,8 @@ class Play:
             "persistentvolumes": ("ReplaceVolume", "MakeObject"),
             "persistentvolumeclaims": ("MakeObject",),
         }
+        if "openshift.io" in request.path:
+            made[name] = ("Switch",)  # of a component, or of all kubelets
         written = any(it in last for it in made.get(name, (f'{name}"',)))
         return "" if written else f"{request.method} {request.path}, after {last}"
 

@@ -14,7 +14,14 @@ from replant.execute.rolling import Patience
 from replant.execute.run import How
 from replant.sandbox.resources import NODES, PODS
 from tests.faults.injecting import ANSWERS, KILLS, AtWrite, Do, Fault, Process, Weather
-from tests.faults.migrations import COMPLETE, ENABLE, UNDO, WEATHERS
+from tests.faults.migrations import (
+    COMPLETE,
+    ENABLE,
+    OPENSHIFT,
+    OPENSHIFT_CUSTOM,
+    UNDO,
+    WEATHERS,
+)
 from tests.faults.stories import (
     Case,
     CasesAt,
@@ -69,6 +76,31 @@ def test_whatever_becomes_of_a_write_the_end_is_the_same(migration: Migration, s
     assert said(told) == []
     assert told.unwritten == []
     assert len(told.verdicts) == told.writes // step
+
+
+KILLED = (
+    Case(Fault.KILL_BEFORE), Case(Fault.KILL_AFTER, back=True),
+    Case(Fault.KILL_AFTER), Case(Fault.KILL_BEFORE, back=True),
+)  # fmt: skip
+
+
+def test_on_openshift_whoever_is_killed_at_any_write_is_followed_by_another() -> None:
+    told = disturb(OPENSHIFT, lambda number, _request: [KILLED[number % len(KILLED)]])
+    assert said(told) == []
+    assert told.unwritten == []
+    assert len(told.verdicts) == told.writes
+
+
+def test_pools_that_are_held_on_openshift_are_let_go_by_whoever_goes_on() -> None:
+    kills = (Case(Fault.KILL_BEFORE), Case(Fault.KILL_AFTER))
+
+    def cases(_number: int, request: Request) -> Iterator[Case]:
+        yield from kills if "openshift.io" in request.path else ()
+
+    told = disturb(OPENSHIFT_CUSTOM, cases)
+    assert said(told) == []
+    assert told.unwritten == []
+    assert len(told.verdicts) == 2 * 3  # pools are held, the gates are set, pools go on
 
 
 @pytest.mark.parametrize("weather", [WEATHERS[2], WEATHERS[7], WEATHERS[-1]], ids=str)

@@ -174,7 +174,9 @@ class MachineConfigs(Controller):
 
     def _cordon(self, node: str, *, on: bool) -> None:
         def write(obj: Object) -> None:
-            obj["spec"]["unschedulable"] = on
+            obj["spec"].pop("unschedulable", None)
+            if on:
+                obj["spec"]["unschedulable"] = True
 
         self.world.change(NODES, ("", node), write)
 
