@@ -97,6 +97,7 @@ def small_migrations() -> Iterator[Migration]:
 def _others() -> Iterator[Migration]:
     yield UNDO
     yield COMPLETE
+    yield replace(OPENSHIFT, reduced=True)
     yield replace(COMPLETE, name="undo of complete", undo=True)
     secure = Migration(
         "enable with secrets", shipped("portworx-secure"), Goal.ENABLE, PORTWORX, reduced=True

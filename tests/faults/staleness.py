@@ -31,7 +31,9 @@ class Behind:
     def __init__(self, sandbox: Sandbox) -> None:
         self._clock = sandbox.clock
         self._copy = _Copy(sandbox.clock.now, lambda: "")
-        self._app = Api(self._copy, sandbox.registry, VERSION).app()
+        controls = sandbox.api.controls
+        version = controls.version if controls else VERSION
+        self._app = Api(self._copy, sandbox.registry, version).app()
         self._pending: deque[tuple[datetime, Event]] = deque()
         for resource in sandbox.registry:
             for entry in sandbox.store.entries(resource):

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from replant.gates.versions import Version
 from replant.plan import courses
 from replant.plan.compose import Choices
+from replant.plan.make import attach_controller_of
 from replant.plan.model import NodeMethod, Plan
 from replant.plan.undo import undo_plan
 from replant.proof import verify_all
@@ -229,6 +230,22 @@ def test_a_plan_under_which_one_leads_for_too_long_is_refuted(seconds: int) -> N
 def test_the_platform_s_controllers_are_those_that_are_proved(platform: str, expected: str) -> None:
     plan = planned("enable", wanted={"platform": platform})
     assert (plan.platform, plan.attach_controller) == (platform, expected)
+
+
+@pytest.mark.parametrize(
+    ("platform", "gates", "expected"),
+    [
+        ("openshift", {}, "node-driven"),
+        ("openshift", {"ADC_CSIMigrationAWS": True, GATE: False}, "node-driven"),
+        ("openshift", {"ADC_CSIMigrationAWS": False}, "upstream"),
+        ("openshift", {"ADC_CSIMigration": False}, "upstream"),
+        ("generic", {"ADC_CSIMigrationAWS": True}, "upstream"),
+    ],
+)
+def test_what_the_controllers_are_given_tells_whom_they_ask(
+    platform: str, gates: dict[str, bool], expected: str
+) -> None:
+    assert attach_controller_of(platform, gates) == expected
 
 
 def test_every_step_says_why_how_it_ends_and_how_it_is_undone() -> None:

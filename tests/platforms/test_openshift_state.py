@@ -380,11 +380,25 @@ def test_what_cannot_be_is_refused_before_it_is_tried(
     assert why in str(raised.value)
 
 
+@pytest.mark.parametrize("now", [CUSTOM, "TechPreviewNoUpgrade", "DevPreviewNoUpgrade"])
 @pytest.mark.parametrize("wanted", ["", CONTROL_PLANE_SET])
-def test_nobody_leaves_custom_no_upgrade(wanted: str) -> None:
-    with pytest.raises(Refused, match="CustomNoUpgrade, which can never be left again"):
-        refuse_change(cluster(CUSTOM_ON), wanted)
-    refuse_change(cluster(CUSTOM_ON), CUSTOM)
+def test_nobody_leaves_what_is_for_ever(now: str, wanted: str) -> None:
+    seen = cluster(Features(now), allowed=(*SETS, "DevPreviewNoUpgrade"))
+    with pytest.raises(Refused, match=f"{now}, which can never be left again"):
+        refuse_change(seen, wanted)
+    refuse_change(seen, now)
+
+
+def test_both_sets_turn_on_the_same_gates_and_one_of_them_is_not_for_nodes() -> None:
+    gates = {
+        "CSIMigration": True, "CSIMigrationAWS": True, "CSIMigrationGCE": True,
+        "CSIMigrationAzureDisk": True, "CSIMigrationAzureFile": True, "CSIMigrationvSphere": True,
+        "CSIMigrationOpenStack": True,
+    }  # fmt: skip
+    control_plane, nodes = Features("CSIMigrationControlPlane"), Features("CSIMigrationNode")
+    assert control_plane.for_control_plane == nodes.for_control_plane == nodes.for_nodes == gates
+    assert control_plane.for_nodes == dict.fromkeys(gates, False)
+    assert Features().for_control_plane == {}
 
 
 def test_undo_with_custom_gates_moves_them_and_says_that_the_set_stays() -> None:

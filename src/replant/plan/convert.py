@@ -136,7 +136,7 @@ def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Itera
         goal=Goal.CONVERT,
         plugins=now.plugins,
         platform=asked.platform,
-        attach_controller=attach_controller_of(asked.platform),
+        attach_controller=attach_controller_of(asked.platform, now.controller_gates or {}),
         fingerprint=fingerprint(now.inventory),
         control_plane=now.control_plane,
         groups=now.groups,

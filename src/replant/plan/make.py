@@ -21,6 +21,8 @@ from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
 OPENSHIFT, GARDENER = "openshift", "gardener"
+NODE_DRIVEN_GATES = "ADC_CSIMigration"
+"""How the gates of OpenShift's attach/detach controller begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,9 @@ class Wanted:
 def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
     """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
     now = situation(inventory, wanted.plugins, wanted.controller_gates)
-    attach_controller = wanted.attach_controller or attach_controller_of(wanted.platform)
+    attach_controller = wanted.attach_controller or attach_controller_of(
+        wanted.platform, wanted.controller_gates or {}
+    )
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -120,10 +124,16 @@ def _nodes(
     return found
 
 
-def attach_controller_of(platform: str) -> AttachController:
-    """OpenShift has a patch of its own in its attach/detach controller."""
-    openshift = platform == OPENSHIFT
-    return AttachController.NODE_DRIVEN if openshift else AttachController.UPSTREAM
+def attach_controller_of(platform: str, gates: Mapping[str, bool]) -> AttachController:
+    """OpenShift has a patch of its own in its attach/detach controller.
+
+    The patch has gates of its own, all on by default; with one of them off it goes by the
+    controller's gates as everywhere else.
+    """
+    patched = platform == OPENSHIFT and all(
+        on for gate, on in gates.items() if gate.startswith(NODE_DRIVEN_GATES)
+    )
+    return AttachController.NODE_DRIVEN if patched else AttachController.UPSTREAM
 
 
 def method_of(platform: str) -> NodeMethod:
