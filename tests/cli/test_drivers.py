@@ -13,8 +13,11 @@ import pytest
 import yaml
 
 from replant.cli.main import run
+from replant.drivers.crds import crds
+from replant.sandbox.scenario import Scenario
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
-from tests.operators.driving import cloud
+from tests.operators.driving import cloud, openshift
+from tests.operators.test_drivers import olm_objects
 
 BLOCKED, UNFINISHED = 3, 4
 SECRET = {
@@ -58,8 +61,8 @@ class Cluster:
         return {it["backend"]: it for it in json.loads(out)["drivers"]}
 
 
-def served(folder: Path, name: str, *objects: dict[str, Any]) -> Iterator[Cluster]:
-    sandbox = Sandbox.of(cloud(name), speed=20)
+def served(folder: Path, where: str | Scenario, *objects: dict[str, Any]) -> Iterator[Cluster]:
+    sandbox = Sandbox.of(cloud(where) if isinstance(where, str) else where, speed=20)
     sandbox.load(list(objects))
     with closing(open_port(0)) as listening, serving(sandbox, listening):
         write_kubeconfig(folder / "config", listening.getsockname()[1])
@@ -205,6 +208,20 @@ def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
         assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
         labels = it.found("CSIDriver", "ebs.csi.aws.com")["metadata"]["labels"]
         assert labels == {"app.kubernetes.io/managed-by": "replant"}
+
+
+def test_a_driver_of_olms_is_adopted_while_its_pods_run(tmp_path: Path) -> None:
+    for it in served(tmp_path, openshift(), *crds(), *olm_objects()):
+        code, out, said = it.drivers("adopt", "aws-ebs")
+        assert code == 0, said
+        assert "ebs.csi.aws.com is kept by an operator of OLM. Subscription openshift-" in out
+        assert "the driver's pods run on" in out
+        code, out, said = it.drivers("adopt", "aws-ebs", "--yes")
+        assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
+        assert "note: ebs.csi.aws.com: delete ClusterServiceVersion openshift-operators/" in said
+        # It is done; there is nothing left to adopt.
+        code, _out, said = it.drivers("adopt", "aws-ebs")
+        assert (code, "is Replant's already" in said) == (BLOCKED, True)
 
 
 def test_an_optional_driver_comes_and_goes(tmp_path: Path) -> None:
