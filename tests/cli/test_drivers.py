@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, redirect_stderr, redirect_stdout
-from io import StringIO
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from replant.cli.main import run
 from replant.drivers.crds import crds
 from replant.sandbox.scenario import Scenario
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
+from tests.cli.shell import replant_here
 from tests.operators.driving import cloud, openshift
 from tests.operators.test_drivers import olm_objects
 
@@ -38,16 +37,7 @@ class Cluster:
         self.kubeconfig = kubeconfig
 
     def drivers(self, *arguments: str) -> tuple[int, str, str]:
-        """Run it here: a process for each would take longer than all that they do."""
-        out, said = StringIO(), StringIO()
-        asked = ["replant", "drivers", *arguments, "--kubeconfig", self.kubeconfig]
-        with pytest.MonkeyPatch.context() as here, redirect_stdout(out), redirect_stderr(said):
-            here.setattr("sys.argv", asked)
-            with pytest.raises(SystemExit) as ended:
-                run()
-        assert "should not have happened" not in said.getvalue()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, out.getvalue(), said.getvalue()
+        return replant_here("drivers", *arguments, "--kubeconfig", self.kubeconfig)
 
     def found(self, kind: str, name: str) -> Any:
         resource = self.sandbox.registry.of_kind("storage.k8s.io/v1", kind)
@@ -67,6 +57,44 @@ def served(folder: Path, where: str | Scenario, *objects: dict[str, Any]) -> Ite
     with closing(open_port(0)) as listening, serving(sandbox, listening):
         write_kubeconfig(folder / "config", listening.getsockname()[1])
         yield Cluster(sandbox, str(folder / "config"))
+
+
+def helm_objects(fs_group: str = "File") -> tuple[dict[str, Any], ...]:
+    """A driver as Helm installs it: under other names, with containers of its own."""
+
+    def workload(kind: str, name: str, image: str) -> dict[str, Any]:
+        path = "/var/lib/kubelet/plugins/ebs.csi.aws.com/"
+        labels = {"app": name}
+        spec = {
+            "serviceAccountName": name,
+            "containers": [
+                {"name": "ebs-plugin", "image": "r.example/aws-ebs-csi-driver:v1"},
+                {"name": "side", "image": image},
+            ],
+            "volumes": [{"name": "plugin-dir", "hostPath": {"path": path}}],
+        }
+        template = {"metadata": {"labels": labels}, "spec": spec}
+        return {
+            "apiVersion": "apps/v1",
+            "kind": kind,
+            "metadata": {"name": name, "namespace": "kube-system"},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+
+    driver = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "CSIDriver",
+        "metadata": {
+            "name": "ebs.csi.aws.com",
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        },
+        "spec": {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": fs_group},
+    }
+    return (
+        driver,
+        workload("Deployment", "ebs-csi-controller", "r.example/csi-provisioner:v1"),
+        workload("DaemonSet", "ebs-csi-node", "r.example/registrar:v1"),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -154,43 +182,7 @@ def test_a_driver_that_nobody_knows(bare: Cluster) -> None:
 
 
 def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
-    def of(kind: str, name: str, image: str) -> dict[str, Any]:
-        path = "/var/lib/kubelet/plugins/ebs.csi.aws.com/"
-        labels = {"app": name}
-        return {
-            "apiVersion": "apps/v1",
-            "kind": kind,
-            "metadata": {"name": name, "namespace": "kube-system"},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {
-                        "serviceAccountName": name,
-                        "containers": [
-                            {"name": "ebs-plugin", "image": "r.example/aws-ebs-csi-driver:v1"},
-                            {"name": "side", "image": image},
-                        ],
-                        "volumes": [{"name": "plugin-dir", "hostPath": {"path": path}}],
-                    },
-                },
-            },
-        }
-
-    theirs = {
-        "apiVersion": "storage.k8s.io/v1",
-        "kind": "CSIDriver",
-        "metadata": {
-            "name": "ebs.csi.aws.com",
-            "labels": {"app.kubernetes.io/managed-by": "Helm"},
-        },
-        "spec": {"attachRequired": True, "podInfoOnMount": False, "fsGroupPolicy": "File"},
-    }
-    objects = (
-        theirs,
-        of("Deployment", "ebs-csi-controller", "r.example/csi-provisioner:v1"),
-        of("DaemonSet", "ebs-csi-node", "r.example/registrar:v1"),
-    )
+    objects = helm_objects()
     for it in served(tmp_path, "aws", *objects):
         code, _out, said = it.drivers("install", "aws-ebs", "--yes")
         assert code == BLOCKED
