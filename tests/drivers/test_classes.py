@@ -19,16 +19,19 @@ IN_TREE = "kubernetes.io/aws-ebs"
 
 
 def class_(name: str, provisioner: str = IN_TREE, **annotations: str) -> Object:
-    return {
+    named = {"default": DEFAULT, "beta": BETA}
+    obj: Object = {
         "kind": "StorageClass",
         "metadata": {
             "name": name,
-            "annotations": {
-                {"default": DEFAULT, "beta": BETA}[k]: v for k, v in annotations.items()
-            },
+            "annotations": {named[key]: it for key, it in annotations.items()},
         },
         "provisioner": provisioner,
     }
+    if provisioner == EBS.name:
+        obj["parameters"] = {"type": "gp3", "encrypted": "true"}
+        obj["volumeBindingMode"] = "WaitForFirstConsumer"
+    return obj
 
 
 def ready(*there: Object, **spec: Any) -> World:
@@ -238,6 +241,47 @@ def test_a_class_of_somebody_elses_under_our_name_is_left_alone() -> None:
     assert world.conditions()["StorageClassDegraded"] == ("True", "ForeignStorageClass")
     assert world.conditions()["Degraded"] == ("True", "StorageClass_ForeignStorageClass")
     assert world.conditions()["Available"] == ("True", "AsExpected")
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {"reclaimPolicy": "Retain"},
+        {"parameters": {"type": "gp3", "encrypted": "true", "kmsKeyId": "mine"}},
+        {"volumeBindingMode": "Immediate"},
+    ],
+)
+def test_what_somebody_has_chosen_for_the_driver_is_not_made_anew(chosen: Object) -> None:
+    theirs = {**class_("gp3-csi", EBS.name, default="true"), **chosen, "mountOptions": ["noatime"]}
+    world = ready(theirs)
+    uid = of(world, "gp3-csi")["metadata"]["uid"]
+    world.settle()
+    found = of(world, "gp3-csi")
+    assert found["metadata"]["uid"] == uid
+    assert {key: found[key] for key in chosen} == chosen
+    assert world.conditions()["StorageClassKept"] == ("True", "SomebodysStorageClass")
+    assert world.conditions()["Degraded"] == ("False", "AsExpected")
+
+
+def test_the_in_tree_class_is_the_default_again_before_ours_goes() -> None:
+    thin = class_("thin", "kubernetes.io/vsphere-volume", default="true")
+    for leave in ("Removed", "delete", "classes"):
+        world = World(VSPHERE).secret().ask(defaultStorageClass="csi")
+        world.put(thin)
+        world.settle()
+        assert (value(world, "thin"), value(world, "thin-csi")) == ("false", "true")
+        if leave == "delete":
+            world.delete(world.cr_key)
+        elif leave == "Removed":
+            world.ask(managementState="Removed")
+        else:
+            world.ask(storageClassState="Removed")
+        for _ in range(10):
+            for write in world.decide().writes:
+                world.write(write)
+                assert any(is_default(it) for it in world.look().classes)
+        assert [it["metadata"]["name"] for it in world.look().classes] == ["thin"]
+        assert value(world, "thin") == "true"
 
 
 # Single drivers

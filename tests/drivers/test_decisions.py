@@ -201,6 +201,8 @@ def test_changed_credentials_roll_out() -> None:
     before = {kind: workload(kind, world)["spec"] for kind in ("Deployment", "DaemonSet")}
     world.secret()
     world.settle()
+    # EBS's pods on nodes have no credentials: they are left in peace.
+    assert workload("DaemonSet", world)["spec"] == before.pop("DaemonSet")
     for kind, spec in before.items():
         now = workload(kind, world)["spec"]
         assert (
@@ -541,6 +543,41 @@ def test_an_optional_driver_leaves_when_nothing_uses_it(way: str) -> None:
     else:
         assert four(world)["Available"] == ("False", "Removed")
         assert decision.writes == ()
+
+
+def test_unmanaged_is_hands_off_to_the_end() -> None:
+    world = World(VSPHERE).secret().ask()
+    world.settle()
+    before = world.kinds()
+    world.ask(managementState="Unmanaged")
+    world.delete(world.cr_key)
+    world.settle()
+    assert world.kinds() == before
+    assert world.cr_key not in world.objects
+
+
+def test_what_makes_volumes_goes_before_what_mounts_them() -> None:
+    world = World(VSPHERE, openshift=True).ask()
+    world.settle(provision(world))
+    world.delete(world.cr_key)
+    gone = {it.object["kind"] for it in world.decide().writes if isinstance(it, Delete)}
+    assert gone == {"StorageClass", "VolumeSnapshotClass", "Deployment"}
+    for write in world.decide().writes:
+        world.write(write)
+    # A volume was made just before.
+    world.uses = ("PersistentVolume late",)
+    world.settle()
+    assert "DaemonSet" in world.kinds()
+    assert "PersistentVolume (late)" in world.message("Progressing")
+
+
+def test_somebodys_own_snapshot_class_is_not_changed() -> None:
+    world = World(EBS, openshift=True).ask()
+    own = {"kind": "VolumeSnapshotClass", "metadata": {"name": "aws-ebs-csi"}}
+    world.put({**own, "driver": EBS.name, "deletionPolicy": "Retain"})
+    world.settle(provision(world))
+    assert world.objects["VolumeSnapshotClass", "", "aws-ebs-csi"]["deletionPolicy"] == "Retain"
+    assert four(world) == WELL
 
 
 def test_uses_are_looked_at_only_when_it_matters() -> None:

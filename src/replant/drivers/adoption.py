@@ -38,14 +38,23 @@ def csv_key(driver: Driver) -> str:
     return f"replant.dev/{driver.backend}-olm-csv"
 
 
+def installed_key(driver: Driver) -> str:
+    """The same of the one that is installed, where an upgrade has not got through."""
+    return f"replant.dev/{driver.backend}-olm-installed-csv"
+
+
+def _csvs(driver: Driver, keeper: Object | None) -> list[str]:
+    kept = annotations_of(keeper or {})
+    return [kept[it] for it in (csv_key(driver), installed_key(driver)) if kept.get(it)]
+
+
 def olm_keys(driver: Driver, keeper: Object | None) -> list[Key]:
     """What has to be looked at once it has begun."""
     namespace = annotations_of(keeper or {}).get(namespace_key(driver))
     if not namespace:
         return []
     keys: list[Key] = [("Deployment", namespace, driver.olm_deployment)]
-    if csv := annotations_of(keeper or {}).get(csv_key(driver)):
-        keys.append(("ClusterServiceVersion", namespace, csv))
+    keys += [("ClusterServiceVersion", namespace, it) for it in _csvs(driver, keeper)]
     return keys
 
 
@@ -76,12 +85,12 @@ def olm_step(
     if not has_begun(driver, keeper):
         return _begin(driver, keeper, subscription) if subscription else None
     namespace = annotations_of(keeper)[namespace_key(driver)]
-    csv = annotations_of(keeper).get(csv_key(driver), "")
     if subscription is not None:
         return _goes("Subscription", subscription)
-    found = objects.get(("ClusterServiceVersion", namespace, csv))
-    if found is not None:
-        return _goes("ClusterServiceVersion", found)
+    for csv in _csvs(driver, keeper):
+        found = objects.get(("ClusterServiceVersion", namespace, csv))
+        if found is not None:
+            return _goes("ClusterServiceVersion", found)
     if ("Deployment", namespace, driver.olm_deployment) in objects:
         place = f"{namespace}/{driver.olm_deployment}"
         return Step(f"waiting for OLM to remove the operator's Deployment {place}")
@@ -90,7 +99,8 @@ def olm_step(
 
 def finished(driver: Driver, keeper: Object) -> Write:
     """The operand is ours: nothing needs to be kept in mind any more."""
-    return Annotate(keeper, {namespace_key(driver): None, csv_key(driver): None})
+    kept = (namespace_key(driver), csv_key(driver), installed_key(driver))
+    return Annotate(keeper, {it: None for it in kept if it in annotations_of(keeper)})
 
 
 def _begin(driver: Driver, keeper: Object, subscription: Object) -> Step:
@@ -102,6 +112,9 @@ def _begin(driver: Driver, keeper: Object, subscription: Object) -> Step:
             f"Subscription {namespace}/{name} does not say its currentCSV yet: OLM is installing it"
         )
     marks = {namespace_key(driver): namespace, csv_key(driver): csv}
+    installed = (subscription.get("status") or {}).get("installedCSV")
+    if installed and installed != csv:
+        marks[installed_key(driver)] = installed
     return Step(f"found Subscription {namespace}/{name}", (Annotate(keeper, marks),))
 
 

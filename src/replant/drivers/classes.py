@@ -67,16 +67,22 @@ def classes(
     there = {it["metadata"]["name"]: it for it in found}
     if settings.classes is State.REMOVED:
         ours = [there[it.name] for it in wanted if it.name in there and is_ours(there[it.name])]
-        return Classes(tuple(Delete(it) for it in ours if not leaving(it)))
+        gone = tuple(Delete(it) for it in ours if not leaving(it))
+        return Classes(taken_up(driver, found) or gone)
     writes: list[Write] = []
-    foreign = []
+    foreign: list[str] = []
+    kept: list[str] = []
     for of in wanted:
         obj = there.get(of.name)
-        if obj is not None and not is_ours(obj) and obj.get("provisioner") != driver.name:
-            foreign.append(of.name)
-        else:
+        own = (
+            obj is None or is_ours(obj) or _same_for_ever(obj, storage_class(driver, of, "", None))
+        )
+        if own:
             writes += _one(driver, of, settings, found, obj, cr)
-    said = (*_foreign(driver, foreign), *_warnings(found))
+        elif obj is not None:
+            # To make it anew would lose what somebody has chosen: a key, or to retain volumes.
+            (kept if obj.get("provisioner") == driver.name else foreign).append(of.name)
+    said = (*_foreign(driver, foreign), *_kept(kept), *_warnings(found))
     back = _stand_back(driver, settings, wanted, found)
     return Classes(tuple(back or writes), said)
 
@@ -203,11 +209,27 @@ def _stand_back(
         return [
             Annotate(it, {DEFAULT: "false", STOOD_BACK: "true"}) for it in in_tree if is_default(it)
         ]
-    return [
+    return list(taken_up(driver, found))
+
+
+def taken_up(driver: Driver, found: Sequence[Object]) -> tuple[Write, ...]:
+    """Have in-tree classes be the default again that stood back for ours."""
+    return tuple(
         Annotate(it, {DEFAULT: "true", STOOD_BACK: None})
-        for it in in_tree
-        if STOOD_BACK in annotations_of(it)
-    ]
+        for it in found
+        if it.get("provisioner") == driver.in_tree and STOOD_BACK in annotations_of(it)
+    )
+
+
+def _kept(names: Sequence[str]) -> Iterable[Condition]:
+    if names:
+        yield Condition(
+            "StorageClassKept",
+            TRUE,
+            "SomebodysStorageClass",
+            f"StorageClass {shown(', '.join(names))} was not made by us, and says other things "
+            "than ours would: it stays as it is",
+        )
 
 
 def _foreign(driver: Driver, names: Sequence[str]) -> Iterable[Condition]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from replant.drivers import adoption
-from replant.drivers.classes import classes
+from replant.drivers.classes import classes, taken_up
 from replant.drivers.conditions import (
     DISABLED,
     FALSE,
@@ -56,6 +56,8 @@ from replant.objects import Object
 
 FINALIZER = "csi.openshift.io/operand"
 """Keeps the CR of an optional driver until nothing uses the driver."""
+
+_MAKES_VOLUMES = ("StorageClass", "VolumeSnapshotClass", "Deployment")
 
 WAIT = 10.0
 """Seconds until something is looked at again that others are to do: they may not be heard of."""
@@ -112,7 +114,9 @@ class _Driver:
 
     def decide(self) -> Decision:
         """What comes next."""
-        if self.settings.management is State.UNMANAGED and not leaving(self.cr):
+        if self.settings.management is State.UNMANAGED:
+            if leaving(self.cr) and FINALIZER in _finalizers(self.cr):
+                return Decision((_without_finalizer(self.cr),), why="it is Unmanaged, and may go")
             message = "managementState is Unmanaged: nothing is changed, and nothing is known"
             everything = dict.fromkeys(
                 ("available", "progressing", "degraded", "upgradeable"), UNKNOWN
@@ -288,6 +292,8 @@ class _Driver:
             found = self.seen.objects.get(key_of(obj))
             if found is None:
                 writes.append(Apply(obj))
+            elif it["kind"] == "VolumeSnapshotClass" and not is_ours(found):
+                continue  # somebody's own may say that snapshots are retained
             elif leaving(found):
                 stuck = True  # it is made anew once it is gone
             elif must_be_made_anew(found, obj):
@@ -317,10 +323,13 @@ class _Driver:
                 message = f"{self.driver.name} is still in use by {self.seen.uses.message}"
                 told = phase("RemovingOperand", message, progressing=TRUE)
                 return self.say(told, WAIT, why=message)
-            message = f"deleting {len(mine)} objects of {self.driver.name}"
+            # What makes volumes goes first. Then uses are looked at once more, and the rest goes.
+            first = [it for it in mine if it["kind"] in _MAKES_VOLUMES]
+            message = f"deleting {len(first or mine)} objects of {self.driver.name}"
             told = phase("RemovingOperand", message, progressing=TRUE, available=FALSE)
-            gone = tuple(Delete(it) for it in mine if not leaving(it))
-            return self.say(told, WAIT, gone, message)
+            gone = tuple(Delete(it) for it in first or mine if not leaving(it))
+            back = taken_up(self.driver, self.seen.classes)
+            return self.say(told, WAIT, back or gone, message)
         if leaving(self.cr):
             if FINALIZER not in _finalizers(self.cr):
                 return Decision(again=WAIT, why="others still keep its CR")

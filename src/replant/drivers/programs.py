@@ -71,7 +71,9 @@ def _from_field(name: str, path: str) -> Object:
 
 
 def _from_secret(name: str, secret: str, key: str) -> Object:
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
+    # Without the key a driver looks for its rights elsewhere, and says so if there are none.
+    ref = {"name": secret, "key": key, "optional": True}
+    return {"name": name, "valueFrom": {"secretKeyRef": ref}}
 
 
 _NODE_NAME = _from_field("KUBE_NODE_NAME", "spec.nodeName")
@@ -91,7 +93,7 @@ def _rule(group: str, resources: str, verbs: str) -> Object:
 
 
 def _ebs_controller(told: Told) -> Program:
-    env = []
+    env = [_from_field("CSI_NODE_NAME", "spec.nodeName")]
     if told.secret:
         env += [
             _from_secret("AWS_ACCESS_KEY_ID", told.driver.secret, "aws_access_key_id"),
@@ -172,11 +174,11 @@ def _manila(told: Told, *only: str) -> Program:
 
 
 def _manila_controller(told: Told) -> Program:
-    return _manila(told, "--provide-controller-service")
+    return _manila(told, "--provide-node-service=false")
 
 
 def _manila_node(told: Told) -> Program:
-    return _manila(told, "--provide-node-service")
+    return _manila(told, "--provide-controller-service=false")
 
 
 # Azure

@@ -94,8 +94,14 @@ def has_strangers(found: Object, wanted: Object) -> bool:
     return bool({it.get("name") for it in have} - {it.get("name") for it in want})
 
 
-_MERGED = frozenset({"containers", "env", "volumes", "ports"})
-"""Lists that are merged by name: others may have added theirs."""
+_MERGED = {
+    "containers": "name",
+    "env": "name",
+    "volumes": "name",
+    "ports": "containerPort",
+    "volumeMounts": "mountPath",
+}
+"""Lists that the API merges, and by which field: others may have added theirs."""
 
 
 def covers(found: object, wanted: object, field: str = "") -> bool:
@@ -110,9 +116,9 @@ def covers(found: object, wanted: object, field: str = "") -> bool:
 
 
 def _covers_list(found: list[object], wanted: list[object], field: str) -> bool:
-    if field in _MERGED:
-        named = {it.get("name"): it for it in found if isinstance(it, dict)}
-        return all(covers(named.get(it["name"]), it) for it in wanted if isinstance(it, dict))
+    if key := _MERGED.get(field):
+        there = {it.get(key): it for it in found if isinstance(it, dict)}
+        return all(covers(there.get(it[key]), it) for it in wanted if isinstance(it, dict))
     return len(found) == len(wanted) and all(
         covers(have, want) for have, want in zip(found, wanted, strict=True)
     )

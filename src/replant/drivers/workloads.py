@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from replant.drivers.catalog import DRIVERS
+from replant.drivers.catalog import DRIVERS, Cloud
 from replant.drivers.credentials import CREDENTIALS
 from replant.drivers.kinds import made
 from replant.drivers.programs import ENDPOINT, PROGRAMS, Program, Told, variable
@@ -27,13 +27,10 @@ _NODE_PORTS = {name: 10302 + index for index, name in enumerate(DRIVERS)}
 """Where each driver tells that it lives: on a node's own network, which they share."""
 _KUBECONFIG = "/var/run/nodes-cluster"
 
-_FLAGS = {
-    "provisioner": ("csi-provisioner", ["--feature-gates=Topology=true", "--default-fstype=ext4"]),
-    "attacher": ("csi-attacher", []),
-    "resizer": ("csi-resizer", []),
-    "snapshotter": ("csi-snapshotter", []),
-}
-"""Image and own flags of each sidecar."""
+_TIMEOUT = "--timeout=300s"
+"""Clouds take minutes for what sidecars would give up after seconds."""
+_NAMES_CLAIMS = (Cloud.AWS, Cloud.GCP, Cloud.AZURE)
+"""Whose drivers want to know which claim a volume is for: they tag it so."""
 
 
 def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts) -> Object:
@@ -42,7 +39,8 @@ def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts)
     own = PROGRAMS[driver.name].controller(_told(driver, settings, facts))
     containers = [_own(driver, values, own, _CONTROLLER_PORT)]
     containers += [
-        _sidecar(it, settings, values, facts) for it in sidecars(driver, snapshots=facts.snapshots)
+        _sidecar(driver, it, settings, values, facts)
+        for it in sidecars(driver, snapshots=facts.snapshots)
     ]
     containers += _helpers(driver, settings, values, own, controller=True)
     containers.append(_liveness(settings, values, _CONTROLLER_PORT))
@@ -134,8 +132,8 @@ def _told(driver: Driver, settings: Settings, facts: Facts) -> Told:
 
 def _template(driver: Driver, labels: Mapping[str, str], spec: Object, facts: Facts) -> Object:
     metadata: Object = {"labels": {_NAME: driver.name, **labels}}
-    if facts.credentials:
-        # Changed credentials change the template, which rolls them out.
+    if facts.credentials and driver.secret in str(spec):
+        # Changed credentials change the template, which rolls them out; of pods that use them.
         metadata["annotations"] = {CREDENTIALS: facts.credentials}
     return {"metadata": metadata, "spec": spec}
 
@@ -171,15 +169,26 @@ def _own(driver: Driver, values: Values, program: Program, port: int) -> Object:
 _SMALL = {"requests": {"cpu": "10m", "memory": "50Mi"}}
 
 
-def _sidecar(name: str, settings: Settings, values: Values, facts: Facts) -> Object:
-    image, flags = _FLAGS[name]
+def _sidecar(driver: Driver, name: str, settings: Settings, values: Values, facts: Facts) -> Object:
     leading = f"--leader-election-namespace={facts.names.namespace}"
-    args = [f"--csi-address={ENDPOINT}", "--leader-election", leading, *flags]
+    args = [f"--csi-address={ENDPOINT}", "--leader-election", leading, _TIMEOUT]
+    if name == "provisioner":
+        args += _of_provisioner(driver)
     mounts = [dict(_SOCKETS)]
     if facts.split:
         args.append(f"--kubeconfig={_KUBECONFIG}/kubeconfig")
         mounts.append({"name": "nodes-cluster", "mountPath": _KUBECONFIG})
-    return _container(f"csi-{name}", values.image(image), args, settings, mounts)
+    return _container(f"csi-{name}", values.image(f"csi-{name}"), args, settings, mounts)
+
+
+def _of_provisioner(driver: Driver) -> list[str]:
+    flags = ["--feature-gates=Topology=true"]
+    if driver.attach:
+        # A disk has to be formatted; a share has its own ways.
+        flags.append("--default-fstype=ext4")
+    if driver.cloud in _NAMES_CLAIMS:
+        flags.append("--extra-create-metadata")
+    return flags
 
 
 def _container(
@@ -205,7 +214,9 @@ def _registrar(settings: Settings, values: Values, socket: str) -> Object:
     args = [f"--csi-address={ENDPOINT}", f"--kubelet-registration-path={socket}/csi.sock"]
     mounts = [dict(_SOCKETS), {"name": "registration-dir", "mountPath": "/registration"}]
     image = values.image("csi-node-driver-registrar")
-    return _container("csi-node-driver-registrar", image, args, settings, mounts)
+    registrar = _container("csi-node-driver-registrar", image, args, settings, mounts)
+    # With SELinux nobody else may make a socket among the kubelet's.
+    return {**registrar, "securityContext": {"privileged": True}}
 
 
 def _helpers(
@@ -225,11 +236,13 @@ def _helpers(
         syncer = _container(
             "vsphere-syncer",
             values.image("vsphere-syncer"),
-            ["--leader-election", *own.args],
+            [],
             settings,
             mounts,
         )
-        return [{**syncer, "env": [*own.env, variable("FULL_SYNC_INTERVAL_MINUTES", "30")]}]
+        args = ["--leader-election", *own.args]  # it knows no --v
+        env = [*own.env, variable("FULL_SYNC_INTERVAL_MINUTES", "30")]
+        return [{**syncer, "args": args, "env": env}]
     return []
 
 
