@@ -212,6 +212,36 @@ def test_changed_credentials_roll_out() -> None:
         assert now["template"]["spec"] == spec["template"]["spec"]
 
 
+@pytest.mark.parametrize(
+    ("driver", "keys", "lacks"),
+    [
+        # OpenShift makes it in a format of its own, which this driver does not read.
+        (VSPHERE, ["vcenter.username"], "csi-vsphere.conf"),
+        (
+            MANILA,
+            ["clouds.yaml"],
+            "os-authURL, os-region, os-userName, os-password, os-projectName",
+        ),
+        (VSPHERE, ["csi-vsphere.conf", "more"], ""),
+        (EBS, ["credentials"], ""),
+    ],
+)
+def test_a_secret_that_a_driver_could_not_start_with(
+    driver: Driver, keys: list[str], lacks: str
+) -> None:
+    world = World(driver).secret().ask()
+    secret = world.objects["Secret", driver.namespace, driver.secret]
+    world.put({**secret, "data": dict.fromkeys(keys, "")})
+    world.settle()
+    assert ("Deployment" in world.kinds()) == (not lacks)
+    if lacks:
+        place = f"Secret {driver.namespace}/{driver.secret}"
+        assert world.message("Progressing") == (
+            f"{place} has no {lacks}: add what docs/drivers.md names"
+        )
+        assert four(world)["Available"] == ("False", "WaitingForCredentials")
+
+
 def test_a_secret_that_vanishes_stops_nothing() -> None:
     world = World(EBS).secret().ask()
     world.settle()

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from replant.drivers.catalog import DRIVERS
+from replant.drivers.programs import PROGRAMS
 from replant.objects import Object
 from tests.operators.driving import (
     CINDER,
@@ -33,6 +35,14 @@ MANAGED = "csi.openshift.io/managed"
 def secret(name: str = "ebs-cloud-credentials", namespace: str = NAMESPACE) -> Object:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {}}
+
+
+def whole_secret(name: str) -> tuple[Object, ...]:
+    """All that a driver's secret has to have, which OpenShift's own has not for every driver."""
+    driver = DRIVERS[name]
+    data = dict.fromkeys(PROGRAMS[name].secret_keys, "")
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": driver.namespace}}
+    return space, {**secret(driver.secret, driver.namespace), "data": data}
 
 
 def cr(kind: str, **spec: Any) -> Object:
@@ -354,7 +364,7 @@ def test_an_operator_of_olms_is_taken_over_from_while_its_driver_runs_on() -> No
 
 
 def test_an_optional_driver_stays_while_something_uses_it_and_leaves_then() -> None:
-    world = World(openshift("VSphere", classes=()))
+    world = World(openshift("VSphere", classes=()), whole_secret(VSPHERE))
     operator = lived(world)
     assert not world.all("CSIDriver")
     world.create(cr("VSphereDriver", managementState="Managed"))
@@ -387,7 +397,7 @@ async def two_types(_secret: Object) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("service", [True, False])
 def test_manila_only_where_the_service_is(service: bool) -> None:
-    world = World(openshift("OpenStack", classes=()))
+    world = World(openshift("OpenStack", classes=()), whole_secret(MANILA))
     lived(world, 180, **({"shares": two_types} if service else {}))
     assert world.registered(CINDER) == world.names("Node")
     assert world.registered(MANILA) == (world.names("Node") if service else set())

@@ -1,6 +1,6 @@
 """How a driver gets its rights in the cloud, and how it is told when they change.
 
-Of a secret only its uid and version are looked at, never what is in it.
+Of a secret only its uid, its version and the names of its keys are looked at, never a value.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from replant.drivers.catalog import Cloud, Driver
 from replant.drivers.kinds import KINDS, made
 from replant.drivers.naming import Names
+from replant.drivers.programs import PROGRAMS
 from replant.drivers.sameness import digest
 from replant.objects import Object
 
@@ -82,7 +83,17 @@ def awaited(driver: Driver, names: Names, found: Object | None, secret: Object |
     if secret is None:
         by = "" if found is not None else "; make it with the rights that docs/drivers.md names"
         return f"{place} is not there{by}"
+    if lacks := _lacking(driver, secret):
+        return f"{place} has no {', '.join(lacks)}: add what docs/drivers.md names"
     return ""
+
+
+def _lacking(driver: Driver, secret: Object) -> list[str]:
+    """The keys that a driver could not start without, as far as keys were looked at."""
+    # EBS takes other ways to its rights where these are not there.
+    if "data" not in secret or driver.cloud is Cloud.AWS:
+        return []
+    return [it for it in PROGRAMS[driver.name].secret_keys if it not in secret["data"]]
 
 
 def version_of(secret: Object | None) -> str:

@@ -36,7 +36,8 @@ class Seen:
     """Where the cluster is; see ``catalog.cloud_of``."""
     cr: Object | None = None
     objects: Mapping[Key, Object] = field(default_factory=dict)
-    """What is there of the keys that ``wanted_keys`` names. A Secret needs its metadata only."""
+    """What is there of the keys that ``wanted_keys`` names. A Secret needs its metadata
+    and the keys of its data, with nothing behind them."""
     classes: Sequence[Object] = ()
     """Every StorageClass of the cluster."""
     nodes: int = 0

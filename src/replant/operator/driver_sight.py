@@ -293,6 +293,7 @@ class _SecretMeta(msgspec.Struct):
     apiVersion: str  # noqa: N815
     kind: str
     metadata: dict[str, object]
+    data: dict[str, msgspec.Raw] = {}
 
 
 async def _listed(reader: Reader, resource: Resource) -> list[Object]:
@@ -318,8 +319,10 @@ async def _got(reader: Reader, resource: Resource, name: str, namespace: str) ->
         return None
     try:
         if resource.kind == "Secret":
-            # What is in it is none of our business, and is not even decoded.
-            return msgspec.to_builtins(msgspec.json.decode(body, type=_SecretMeta))  # type: ignore[no-any-return]
+            # What is in it is none of our business, and is not even decoded: keys have names.
+            secret = msgspec.json.decode(body, type=_SecretMeta)
+            keys = dict.fromkeys(secret.data, "")
+            return {"kind": "Secret", "metadata": secret.metadata, "data": keys}
         return msgspec.json.decode(body, type=dict)
     except msgspec.DecodeError as error:
         called = name_of({"kind": resource.kind, "metadata": {"name": name}})

@@ -16,6 +16,16 @@ GRANTING = 5.0
 """Seconds in which a cloud makes a role."""
 
 
+_KEYS = {
+    "AWSProviderSpec": ("aws_access_key_id", "aws_secret_access_key", "credentials"),
+    "GCPProviderSpec": ("service_account.json",),
+    "OpenStackProviderSpec": ("clouds.yaml", "clouds.conf"),
+    "AzureProviderSpec": ("azure_client_id", "azure_client_secret", "azure_tenant_id"),
+    "VSphereProviderSpec": ("vcenter.username", "vcenter.password"),
+}
+"""What its Secrets have, by the cloud: not always what drivers read."""
+
+
 class CloudCredentials(Controller):
     """Answers CredentialsRequests, and makes Secrets again that are gone."""
 
@@ -66,7 +76,10 @@ class CloudCredentials(Controller):
         if not self.store.find(SECRETS, wanted[1], wanted[0]):
             given = base64.b64encode(f"of {key[1]}".encode()).decode()
             metadata = {"name": wanted[1], "namespace": wanted[0]}
-            self.store.create(SECRETS, {"metadata": metadata, "data": {"credentials": given}})
+            request = self.store.get(self._requests, key[1], key[0])
+            kind = (request["spec"].get("providerSpec") or {}).get("kind", "")
+            data = dict.fromkeys(_KEYS.get(kind, ("credentials",)), given)
+            self.store.create(SECRETS, {"metadata": metadata, "data": data})
 
         def say(request: Object) -> None:
             generation = request["metadata"].get("generation", 1)
