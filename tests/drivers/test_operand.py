@@ -236,6 +236,12 @@ def test_sidecars_do_not_give_up_on_a_slow_cloud(driver: Driver) -> None:
     assert ("--extra-create-metadata" in flags) == (driver.cloud in ("AWS", "GCP", "Azure"))
 
 
+def test_pd_finds_disks_as_udev_calls_them() -> None:
+    driver = containers(made(DRIVERS["pd.csi.storage.gke.io"]), "DaemonSet")["csi-driver"]
+    paths = {it["mountPath"] for it in driver["volumeMounts"]}
+    assert paths >= {"/dev", "/sys", "/etc/udev", "/lib/udev", "/run/udev"}
+
+
 def test_each_half_of_manila_serves_its_own() -> None:
     for kind, other in (("Deployment", "node"), ("DaemonSet", "controller")):
         driver = containers(made(MANILA), kind)["csi-driver"]

@@ -124,7 +124,13 @@ def _pd_controller(told: Told) -> Program:
 
 def _pd_node(told: Told) -> Program:
     args = [f"--endpoint={ENDPOINT}", f"--v={told.verbosity}", "--run-controller-service=false"]
-    return Program(args)
+    # It finds a disk by what the node's udev calls it.
+    folders = {"udev-rules-etc": "/etc/udev", "udev-rules-lib": "/lib/udev", "udev": "/run/udev"}
+    volumes = [
+        {"name": name, "hostPath": {"path": path, "type": "Directory"}}
+        for name, path in folders.items()
+    ]
+    return Program(args, mounts=list(folders.items()), volumes=volumes)
 
 
 # OpenStack
