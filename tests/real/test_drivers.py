@@ -27,6 +27,7 @@ from replant.errors import ReplantError
 from replant.operator.driver_run import Asked, drivers
 from replant.operator.driver_sight import resource_of
 from replant.operator.run import Running, Where
+from replant.sandbox.controllers.openshift import objects as openshift
 from tests.operators.granting import operands
 from tests.real.ground import programs
 from tests.real.ground.api import Object, Refused
@@ -211,6 +212,107 @@ def test_a_driver_is_installed_kept_and_left_alone(plane: ControlPlane) -> None:
         second(kubeconfig)
     refused = [it for it in asked_by(plane) if it["responseStatus"]["code"] in (401, 403)]
     assert [(it["verb"], it["requestURI"]) for it in refused] == [], notes
+
+
+OPERATORS, CSV = "openshift-operators", "aws-ebs-csi-driver-operator.v4.5"
+OLM = f"/apis/operators.coreos.com/v1alpha1/namespaces/{OPERATORS}"
+OLD_OPERATOR = f"/apis/apps/v1/namespaces/{OPERATORS}/deployments/aws-ebs-csi-driver-operator"
+CLUSTER_OPERATOR = "/apis/config.openshift.io/v1/clusteroperators/storage"
+STORAGE = "/apis/operator.openshift.io/v1/storages/cluster"
+REQUEST = (
+    "/apis/cloudcredential.openshift.io/v1/namespaces/openshift-cloud-credential-operator"
+    "/credentialsrequests/openshift-aws-ebs-csi-driver"
+)
+
+
+def become_openshift(plane: ControlPlane) -> None:
+    """Its definitions, and a driver whose operator OLM has installed."""
+    for it in openshift.definitions(()):
+        ask(plane, "POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", it)
+    for it in openshift.definitions(()):
+        spec = it["spec"]
+        plane.wait_served(
+            f"/apis/{spec['group']}/{spec['versions'][0]['name']}/{spec['names']['plural']}"
+        )
+    config = "/apis/config.openshift.io/v1/infrastructures"
+    for path, obj in (
+        (config, named("config.openshift.io/v1", "Infrastructure", "cluster", spec={})),
+        (STORAGE.rpartition("/")[0], named("operator.openshift.io/v1", "Storage", "cluster")),
+        ("/api/v1/namespaces", named("v1", "Namespace", "openshift-cloud-credential-operator")),
+        ("/api/v1/namespaces", named("v1", "Namespace", OPERATORS)),
+    ):
+        ask(plane, "POST", path, obj)
+    platform = {"status": {"platformStatus": {"type": "AWS"}}}
+    ask(plane, "PATCH", f"{config}/cluster/status", platform)
+    labels = {"name": "o"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    package = {
+        "name": "aws-ebs-csi-driver-operator",
+        "source": "redhat-operators",
+        "sourceNamespace": "openshift-marketplace",
+    }
+    olm = "operators.coreos.com/v1alpha1"
+    ask(plane, "POST", f"{OLM}/subscriptions", named(olm, "Subscription", "sub", spec=package))
+    status = {"status": {"currentCSV": CSV}}
+    ask(plane, "PATCH", f"{OLM}/subscriptions/sub/status", status)
+    ask(plane, "POST", f"{OLM}/clusterserviceversions", named(olm, "ClusterServiceVersion", CSV))
+    spec = {"selector": {"matchLabels": labels}, "template": pod}
+    old = named("apps/v1", "Deployment", "aws-ebs-csi-driver-operator", spec=spec)
+    ask(plane, "POST", OLD_OPERATOR.rpartition("/")[0], old)
+
+
+def named(api_version: str, kind: str, name: str, **more: Any) -> Object:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **more}
+
+
+def test_an_operator_of_olms_is_taken_over_from(plane: ControlPlane) -> None:
+    """With an operator that is stopped on the way, and another that goes on."""
+    kubeconfig = plane.role_kubeconfig("drivers")
+    become_openshift(plane)
+    daemon_set = find(plane, DAEMON_SET)["metadata"]
+    since = len(asked_by(plane))
+    ask(plane, "PATCH", CR, {"spec": {"managementState": "Managed"}})
+    waiting = ("True", "RemovingOLMOperator")
+    with operating(kubeconfig):
+        wait_for(lambda: conditions(plane).get("Progressing") == waiting, "the first step", 40)
+        wait_for(lambda: not find(plane, f"{OLM}/subscriptions/sub"), "no Subscription", 30)
+    kept = find(plane, STORAGE)["metadata"]["annotations"]
+    assert kept == {
+        "replant.dev/aws-ebs-olm-namespace": OPERATORS,
+        "replant.dev/aws-ebs-olm-csv": CSV,
+    }
+    with operating(kubeconfig):
+        path = f"{OLM}/clusterserviceversions/{CSV}"
+        wait_for(lambda: not find(plane, path), "no version", 40)
+        wait_for(
+            lambda: "waiting for OLM" in str(find(plane, CR)["status"]),
+            "that OLM is waited for",
+            30,
+        )
+        assert conditions(plane)["Available"] == ("False", "RemovingOLMOperator")
+        now = find(plane, DAEMON_SET)["metadata"]
+        assert (now["uid"], now["generation"]) == (daemon_set["uid"], daemon_set["generation"])
+        ask(plane, "DELETE", OLD_OPERATOR)
+        wait_for(lambda: find(plane, REQUEST), "the request for credentials", 40)
+        ask(plane, "PATCH", f"{REQUEST}/status", {"status": {"provisioned": True}})
+        wait_for(lambda: find(plane, DEPLOYMENT), "the driver's own Deployment", 40)
+        rolled_out(plane)
+        wait_for(lambda: conditions(plane).get("Available") == ("True", "AsExpected"), "it", 40)
+
+        def said() -> dict[str, tuple[str, str, str]]:
+            found = (find(plane, CLUSTER_OPERATOR) or {}).get("status", {}).get("conditions", ())
+            return {it["type"]: (it["status"], it["reason"], it["message"]) for it in found}
+
+        well = ("True", "AsExpected", "All is well")
+        wait_for(lambda: said().get("Available") == well, "that all is well", 30)
+        wait_for(lambda: said().get("Progressing") == ("False", *well[1:]), "the end of it", 30)
+        assert said()["Degraded"] == ("False", *well[1:])
+    deleted = [it["objectRef"]["resource"] for it in asked_by(plane)[since:]
+               if it["verb"] == "delete"]  # fmt: skip
+    assert deleted == ["subscriptions", "clusterserviceversions"]
+    assert find(plane, DAEMON_SET)["metadata"]["uid"] == daemon_set["uid"]
+    refused = [it for it in asked_by(plane) if it["responseStatus"]["code"] in (401, 403)]
+    assert [(it["verb"], it["requestURI"]) for it in refused] == []
 
 
 def rolled_out(plane: ControlPlane) -> None:

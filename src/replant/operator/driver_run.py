@@ -74,7 +74,8 @@ def drivers(
                 )
             sides = Sides(side(home), side(away), asked.split)
             keeper = _Keeper(asked, sides, home, away, note, pause, time)
-            lease = Lease(home, sides.controllers.writer, time, note, LEASE)
+            # Where nodes are: a seed has the controllers of many shoots, each with its operator.
+            lease = Lease(away, sides.nodes.writer, time, note, LEASE)
             running.ready.set()
             await lead(lease, time, keeper.work, stop=running.stop, note=note)
 
