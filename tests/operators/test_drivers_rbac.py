@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
+from replant.cli.operator import DRIVERS as CONTROLLER
+from replant.cli.operator import command
 from replant.drivers.catalog import DRIVERS
 from replant.drivers.crds import crds
 from replant.objects import Object
+from replant.operator.health import HEALTH, READY
 from tests.operators.driving import World, cloud, openshift, run
 from tests.operators.granting import Right, operands, passed_on, rights
-from tests.operators.test_drivers import by_olm, claimed, cr, lived, secret, two_types
+from tests.operators.test_drivers import by_olm, claimed, cr, lived, two_types
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 VERBS = {"PATCH": "patch", "POST": "create", "DELETE": "delete", "PUT": "update"}
@@ -170,5 +173,12 @@ def test_the_operator_runs_as_who_has_the_role() -> None:
     assert pod["serviceAccountName"] == account["metadata"]["name"]
     for binding in (*role["ClusterRoleBinding"], *role["RoleBinding"]):
         assert binding["subjects"] == [{"kind": "ServiceAccount", **account["metadata"]}]
-    assert pod["containers"][0]["args"][:3] == ["operator", "--controllers", "drivers"]
-    assert secret()["metadata"]["name"] in str(role["ClusterRole"])
+    [container] = pod["containers"]
+    first, *arguments = container["args"]
+    given = command.make_context(first, arguments).params
+    assert given["controllers"] == (CONTROLLER,)
+    [port] = container["ports"]
+    assert given["health_port"] == port["containerPort"]
+    probes = [container[it]["httpGet"] for it in ("livenessProbe", "readinessProbe")]
+    assert [(it["path"], it["port"]) for it in probes] == [(it, port["name"])
+                                                           for it in (HEALTH, READY)]  # fmt: skip
