@@ -650,7 +650,7 @@ def test_classes_and_volumes_of_others_are_not_ours_to_delete() -> None:
 # Whatever happens
 
 
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_it_always_comes_to_rest_and_never_touches_what_is_not_its_own(data: st.DataObject) -> None:
     driver = data.draw(st.sampled_from([EBS, VSPHERE, MANILA]))
