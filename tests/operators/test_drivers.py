@@ -145,6 +145,36 @@ def test_an_infrastructure_that_does_not_say_where_it_is() -> None:
     assert (said["Available"], said["Progressing"][0]) == (WELL, "True")
 
 
+def test_what_openshifts_own_operator_says_is_not_written_over() -> None:
+    """Its conditions gate upgrades. Ours are beside them, in a ConfigMap."""
+    theirs = {
+        "apiVersion": "config.openshift.io/v1",
+        "kind": "ClusterOperator",
+        "metadata": {
+            "name": "storage",
+            "managedFields": [
+                {
+                    "manager": "cluster-storage-operator",
+                    "operation": "Update",
+                    "apiVersion": "config.openshift.io/v1",
+                    "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:status": {"f:conditions": {}}},
+                    "subresource": "status",
+                }
+            ],
+        },
+        "spec": {},
+        "status": {"conditions": [{"type": "Theirs", "status": "True"}]},
+    }
+    world = World(openshift(), (theirs,))
+    before = world.get("ClusterOperator", "storage")
+    assert before["metadata"]["managedFields"]
+    lived(world, 180)
+    assert world.get("ClusterOperator", "storage") == before
+    told = world.get("ConfigMap", "replant-drivers-status", "replant-system")["data"]
+    assert "All is well" in told["conditions.json"]
+
+
 def test_a_default_driver_comes_back_and_a_users_cr_is_kept() -> None:
     world = World(openshift())
     operator = lived(world)

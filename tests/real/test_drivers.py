@@ -24,6 +24,8 @@ from replant.drivers.catalog import DRIVERS
 from replant.drivers.classes import storage_class
 from replant.drivers.kinds import GROUP
 from replant.errors import ReplantError
+from replant.operator import driver_run
+from replant.operator import drivers as operator_of_drivers
 from replant.operator.driver_run import Asked, drivers
 from replant.operator.driver_sight import resource_of
 from replant.operator.run import Running, Where
@@ -335,6 +337,13 @@ def asked_by(plane: ControlPlane) -> list[Object]:
     return [
         it for it in plane.asked_by_roles() if it["user"]["username"].endswith(":replant-drivers")
     ]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything is looked at again every second: what is written then would be seen."""
+    monkeypatch.setattr(operator_of_drivers, "RESYNC", 1.0)
+    monkeypatch.setattr(driver_run, "RESYNC", 1.0)
 
 
 def quiet(plane: ControlPlane) -> None:

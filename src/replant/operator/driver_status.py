@@ -1,6 +1,8 @@
 """What the drivers come to for the cluster, said in one place.
 
-On OpenShift that is the ClusterOperator ``storage``; elsewhere a ConfigMap beside the operator.
+On OpenShift that is the ClusterOperator ``storage``; elsewhere a ConfigMap beside the operator. The
+latter, too, where OpenShift's own operator of storage is at work: upgrades depend on what that one
+says.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from replant.drivers.conditions import (
     no_platform,
     written,
 )
+from replant.drivers.sameness import MANAGER
 from replant.errors import InputError
 from replant.execute.namespace import NAMESPACE
 from replant.objects import Object
@@ -40,9 +43,14 @@ class ClusterStatus:
 
     async def tell(self) -> float | None:
         """Say it, if it is not said yet; the seconds after which it may be different."""
-        on_openshift = await self._sides.nodes.reader.serves(_GROUP)
-        said = await (self._operator() if on_openshift else self._config_map())
-        before = conditions_of(said) if on_openshift else _in_config_map(said)
+        said = None
+        ours = await self._sides.nodes.reader.serves(_GROUP)
+        if ours:
+            said = await self._sight.get(CLUSTER_OPERATOR, OPERATOR)
+            ours = not _is_of_others(said)
+        if not ours:
+            said = await self._sight.get("ConfigMap", NAME, NAMESPACE)
+        before = conditions_of(said) if ours else _in_config_map(said)
         now, again = self._now(), None
         try:
             await self._sight.surroundings()
@@ -53,16 +61,8 @@ class ClusterStatus:
             crs = {kind: cr for kind, cr in found.items() if cr is not None}
             conditions, again = clusterwide(crs, before, now)
         if written(conditions) != written(before):
-            await (self._tell_operator if on_openshift else self._tell_map)(
-                said, written(conditions)
-            )
+            await (self._tell_operator if ours else self._tell_map)(said, written(conditions))
         return again
-
-    async def _operator(self) -> Object | None:
-        return await self._sight.get(CLUSTER_OPERATOR, OPERATOR)
-
-    async def _config_map(self) -> Object | None:
-        return await self._sight.get("ConfigMap", NAME, NAMESPACE)
 
     async def _tell_operator(self, said: Object | None, conditions: list[Object]) -> None:
         writer, resource = self._sides.nodes.writer, resource_of(CLUSTER_OPERATOR)
@@ -91,6 +91,17 @@ class ClusterStatus:
 
 
 _GROUP = "config.openshift.io"
+
+
+def _is_of_others(operator: Object | None) -> bool:
+    """Whether somebody else has said how storage is, and so will go on doing."""
+    metadata = (operator or {}).get("metadata") or {}
+    managers = {
+        str(it.get("manager") or "")
+        for it in metadata.get("managedFields") or ()
+        if "f:status" in (it.get("fieldsV1") or {})
+    }
+    return bool(managers - {MANAGER})
 
 
 def _in_config_map(said: Object | None) -> list[Condition]:
