@@ -12,7 +12,7 @@ from replant.drivers.catalog import DRIVERS, Driver
 from replant.drivers.credentials import CREDENTIALS
 from replant.drivers.kinds import KINDS, key_of
 from replant.drivers.naming import names_of
-from replant.drivers.operand import Facts, Part, Split, operand, part_of
+from replant.drivers.operand import Facts, Part, Split, operand, part_in
 from replant.drivers.programs import PROGRAMS
 from replant.drivers.sameness import covers, is_as_wanted, marked
 from replant.drivers.settings import Settings
@@ -264,10 +264,13 @@ def test_what_registers_may_do_so_with_selinux(driver: Driver) -> None:
 
 @each
 def test_gardeners_split(driver: Driver) -> None:
-    objects = made(driver, split=Split("shoot--x", "shoot-access"))
-    seed = [it for it in objects if part_of(it["kind"]) is Part.CONTROLLER]
-    shoot = [it for it in objects if part_of(it["kind"]) is Part.NODE]
-    assert {it["kind"] for it in seed} == {"Deployment", "PodDisruptionBudget"}
+    split = Split("shoot--x", "shoot-access")
+    parts: dict[Part, list[Object]] = {it: [] for it in Part}
+    for it in made(driver, split=split):
+        place = it["metadata"].get("namespace", "")
+        parts[part_in(it["kind"], place, split)].append(it)
+    seed, shoot = parts[Part.CONTROLLER], parts[Part.NODE]
+    assert {it["kind"] for it in seed} - {"ConfigMap"} == {"Deployment", "PodDisruptionBudget"}
     assert {it["metadata"]["namespace"] for it in seed} == {"shoot--x"}
     assert {it["metadata"].get("namespace", driver.namespace) for it in shoot} == {driver.namespace}
     spec = pods(seed, "Deployment")
@@ -277,7 +280,16 @@ def test_gardeners_split(driver: Driver) -> None:
         if name in ("csi-provisioner", "csi-attacher", "csi-resizer", "csi-snapshotter"):
             assert "--kubeconfig=/var/run/nodes-cluster/kubeconfig" in it["args"]
             assert f"--leader-election-namespace={driver.namespace}" in it["args"]
+        if name != "csi-liveness-probe":
+            assert "/var/run/nodes-cluster/kubeconfig" in str(it.get("env")) + str(it["args"])
+            assert "nodes-cluster" in [mount["name"] for mount in it["volumeMounts"]]
     assert "shoot-access" not in str(pods(shoot, "DaemonSet"))
+    assert "shoot--x" not in str(shoot)
+    # What pods mount is on their side.
+    for side, kind in ((seed, "Deployment"), (shoot, "DaemonSet")):
+        there = {it["metadata"]["name"] for it in side if it["kind"] == "ConfigMap"}
+        volumes = pods(side, kind)["volumes"]
+        assert {it["configMap"]["name"] for it in volumes if "configMap" in it} <= there
 
 
 def test_every_driver_that_is_installed_here_says_what_its_secret_holds() -> None:

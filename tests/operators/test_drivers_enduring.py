@@ -6,7 +6,7 @@ from replant.cluster.answers import Answer, Request
 from replant.drivers.operand import Split
 from tests.faults.forking import Forks, Verdict
 from tests.faults.injecting import Do, Fault, Killed, Process
-from tests.operators.driving import EBS, Operator, World, cloud, openshift, run
+from tests.operators.driving import CINDER, EBS, Operator, World, cloud, openshift, run
 from tests.operators.test_drivers import (
     CONTROLLER,
     NAMESPACE,
@@ -123,3 +123,16 @@ def test_controllers_in_a_seed_and_nodes_in_a_shoot() -> None:
     template = seed.get("Deployment", CONTROLLER, split.namespace)["spec"]["template"]["spec"]
     mounted = [it["secret"]["secretName"] for it in template["volumes"] if "secret" in it]
     assert split.kubeconfig in mounted
+
+
+def test_what_pods_of_a_seed_mount_is_there() -> None:
+    split = Split("shoot--x--y", "shoot-access")
+    seed, shoot = World(cloud("aws")), World(cloud("openstack", classes=()))
+    name, namespace = "openstack-cloud-credentials", "openshift-openstack-cinder-csi-driver"
+    seed.create(secret(name, split.namespace))
+    shoot.create(secret(name, namespace))
+    run(Operator(seed, nodes=shoot, split=split, keys=(CINDER,)).live(300))
+    assert shoot.conditions("CinderDriver")["Available"] == WELL
+    for world, place in ((seed, split.namespace), (shoot, namespace)):
+        kept = [it for it in world.all("ConfigMap") if it["metadata"]["namespace"] == place]
+        assert len(kept) == 1

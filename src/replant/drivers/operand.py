@@ -45,6 +45,13 @@ class Split:
     """A Secret there whose key ``kubeconfig`` leads controllers to the cluster of the nodes."""
 
 
+def part_in(kind: str, namespace: str, split: Split | None) -> Part:
+    """Where one object belongs: what is in the controllers' namespace is beside them."""
+    if split is not None and namespace == split.namespace:
+        return Part.CONTROLLER
+    return part_of(kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """What an operand depends on, apart from its settings."""
@@ -82,7 +89,9 @@ def operand(driver: Driver, settings: Settings, values: Values, facts: Facts) ->
     objects = [*before_credentials(driver, facts)]
     objects += rbac(driver, facts.names, snapshots=facts.snapshots, openshift=facts.openshift)
     if config := PROGRAMS[driver.name].config:
-        objects.append(made("ConfigMap", config_name(driver), facts.names.namespace, data=config))
+        # Pods of both kinds read it, wherever they run.
+        for place in dict.fromkeys((facts.names.namespace, facts.names.controller_namespace)):
+            objects.append(made("ConfigMap", config_name(driver), place, data=config))
     objects.append(deployment(driver, settings, values, facts))
     if facts.replicas > 1:
         objects.append(_budget(facts.names))

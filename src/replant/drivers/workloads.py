@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from replant.drivers.catalog import DRIVERS, Cloud
@@ -62,6 +63,8 @@ def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts)
         spec["automountServiceAccountToken"] = False
         secret = {"secretName": facts.split.kubeconfig}
         volumes.append({"name": "nodes-cluster", "secret": secret})
+        for container in containers:
+            _lead_to_nodes(driver, container)
     else:
         spec["serviceAccountName"] = names.controller_account
     return made(
@@ -79,7 +82,8 @@ def deployment(driver: Driver, settings: Settings, values: Values, facts: Facts)
 def daemon_set(driver: Driver, settings: Settings, values: Values, facts: Facts) -> Object:
     """What runs on every node."""
     names = facts.names
-    own = PROGRAMS[driver.name].node(_told(driver, settings, facts))
+    told = replace(_told(driver, settings, facts), namespace=names.namespace)
+    own = PROGRAMS[driver.name].node(told)
     program = _own(driver, values, own, _NODE_PORTS[driver.name])
     program["securityContext"] = {"privileged": True}
     program["volumeMounts"] += [
@@ -166,6 +170,7 @@ def _own(driver: Driver, values: Values, program: Program, port: int) -> Object:
     return container
 
 
+_LIVENESS = "csi-liveness-probe"
 _SMALL = {"requests": {"cpu": "10m", "memory": "50Mi"}}
 
 
@@ -204,10 +209,22 @@ def _container(
     }
 
 
+def _lead_to_nodes(driver: Driver, container: Object) -> None:
+    """Have whoever asks the API ask that of the nodes: for its own cluster it has no token."""
+    mounted = {it["name"] for it in container["volumeMounts"]}
+    if container["name"] == _LIVENESS or "nodes-cluster" in mounted:
+        return
+    path = f"{_KUBECONFIG}/kubeconfig"
+    container["volumeMounts"].append({"name": "nodes-cluster", "mountPath": _KUBECONFIG})
+    container["env"] = [*container.get("env", ()), {"name": "KUBECONFIG", "value": path}]
+    if driver.cloud is Cloud.AZURE:
+        container["args"].append(f"--kubeconfig={path}")  # it looks at no environment
+
+
 def _liveness(settings: Settings, values: Values, port: int) -> Object:
     args = [f"--csi-address={ENDPOINT}", f"--health-port={port}", "--probe-timeout=3s"]
     image = values.image("livenessprobe")
-    return _container("csi-liveness-probe", image, args, settings, [dict(_SOCKETS)])
+    return _container(_LIVENESS, image, args, settings, [dict(_SOCKETS)])
 
 
 def _registrar(settings: Settings, values: Values, socket: str) -> Object:

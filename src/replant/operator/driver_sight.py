@@ -26,7 +26,7 @@ from replant.cluster.ports import (
 from replant.drivers.catalog import CR_NAME, Cloud, Driver, cloud_of
 from replant.drivers.decisions import wanted_keys
 from replant.drivers.kinds import GROUP, KINDS, VERSIONS, Key
-from replant.drivers.operand import Part, Split, part_of
+from replant.drivers.operand import Part, Split, part_in, part_of
 from replant.drivers.removal import Uses, World, uses_of
 from replant.drivers.seen import Look, Seen
 from replant.drivers.values import Values
@@ -80,9 +80,10 @@ class Sides:
     nodes: Side
     split: Split | None = None
 
-    def of(self, kind: str) -> Side:
-        """The cluster in which objects of a kind are."""
-        return self.controllers if part_of(kind) is Part.CONTROLLER else self.nodes
+    def of(self, kind: str, namespace: str = "") -> Side:
+        """The cluster in which objects of a kind are, or one in a namespace is."""
+        with_controllers = part_in(kind, namespace, self.split) is Part.CONTROLLER
+        return self.controllers if with_controllers else self.nodes
 
 
 ShareTypes = Callable[[Object], Awaitable[tuple[str, ...]]]
@@ -204,7 +205,8 @@ class Sight:
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, if it is there. Of a Secret, only who it is."""
-        return await _got(self._sides.of(kind).reader, resource_of(kind), name, namespace)
+        side = self._sides.of(kind, namespace)
+        return await _got(side.reader, resource_of(kind), name, namespace)
 
     async def _objects(self, keys: Iterable[Key], served: frozenset[str]) -> Mapping[Key, Object]:
         places = asyncio.Semaphore(AT_ONCE)

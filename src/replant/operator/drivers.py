@@ -87,7 +87,7 @@ class Drivers:
         name, namespace = metadata["name"], metadata.get("namespace", "")
         kind = obj["kind"]
         resource = _resource(driver, obj)
-        writer = self._sides.of(kind).writer
+        writer = self._sides.of(kind, namespace).writer
         match write:
             case Apply():
                 await writer.apply(resource, obj, namespace=namespace)
