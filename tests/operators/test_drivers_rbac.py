@@ -12,12 +12,15 @@ from replant.cli.operator import DRIVERS as CONTROLLER
 from replant.cli.operator import command
 from replant.drivers.catalog import DRIVERS
 from replant.drivers.crds import crds
+from replant.drivers.kinds import KINDS
 from replant.objects import Object
 from replant.operator.health import HEALTH, READY
+from tests.drivers.test_adoption import workload
 from tests.operators.driving import World, cloud, openshift, run
 from tests.operators.granting import Right, operands, passed_on, rights
-from tests.operators.test_drivers import by_olm, claimed, cr, lived, two_types
+from tests.operators.test_drivers import by_olm, claimed, cr, lived, secret, two_types
 
+EBS = DRIVERS["ebs.csi.aws.com"]
 DEPLOY = Path(__file__).parents[2] / "deploy"
 VERBS = {"PATCH": "patch", "POST": "create", "DELETE": "delete", "PUT": "update"}
 BY_THE_PROCESS = {
@@ -129,11 +132,9 @@ def foreign() -> Object:
 
 
 def test_the_role_may_what_is_done(done: set[Right]) -> None:
-    may = granted("replant-drivers")
-    everywhere = {it[:3] for it in may if not it[3]}
-    system = {it for it in done if it[2] == "configmaps"}
-    missing = {it for it in done - system if it[:3] not in everywhere and it not in may}
-    assert missing == set()
+    [role] = shipped("rbac/drivers.yaml")["Role"]
+    may = granted("replant-drivers") | set(rights(role["rules"]))
+    assert {it for it in done if not _allowed(it, may)} == set()
 
 
 def test_what_the_role_may_is_done(done: set[Right]) -> None:
@@ -141,10 +142,46 @@ def test_what_the_role_may_is_done(done: set[Right]) -> None:
     assert may - {it[:3] for it in done} - BY_THE_PROCESS - NOTED == set()
 
 
+def test_taking_over_from_others_needs_the_other_role_too() -> None:
+    """What Helm has installed has names of its own, and keeps them."""
+    helm = {"app.kubernetes.io/managed-by": "Helm"}
+    csi = foreign()
+    csi["metadata"]["labels"] = helm
+    csi["spec"] |= {"podInfoOnMount": False, "fsGroupPolicy": "File"}
+    parts = [
+        workload(EBS, "Deployment", "ebs-csi-controller", "kube-system", "csi-provisioner"),
+        workload(EBS, "DaemonSet", "ebs-csi-node", "kube-system", "node-driver-registrar"),
+    ]
+    for it in parts:
+        del it["metadata"]["uid"]
+    world = World(
+        cloud("aws"),
+        (
+            csi,
+            *({"apiVersion": "apps/v1", **it} for it in parts),
+            secret(namespace="kube-system"),
+            cr("AWSEBSDriver", adoption="Adopt"),
+        ),
+    )
+    lived(world, 300)
+    assert world.conditions("AWSEBSDriver")["Available"][0] == "True"
+    assert world.names("DaemonSet") == {"ebs-csi-node"}
+    [role] = shipped("rbac/drivers.yaml")["Role"]
+    [more] = shipped("rbac/drivers-adopt.yaml")["ClusterRole"]
+    may = granted("replant-drivers") | set(rights(role["rules"]))
+    lacking = {it for it in asked(world) if not _allowed(it, may)}
+    assert lacking
+    assert {it for it in lacking if not _allowed(it, set(rights(more["rules"])))} == set()
+
+
+def _allowed(right: Right, may: set[Right]) -> bool:
+    return right in may or (*right[:3], "") in may
+
+
 def test_names_are_those_of_what_drivers_consist_of() -> None:
     names: dict[str, set[str]] = {}
     for it in operands():
-        names.setdefault(f"{it['kind'].lower()}s", set()).add(it["metadata"]["name"])
+        names.setdefault(KINDS[it["kind"]].plural, set()).add(it["metadata"]["name"])
     names["namespaces"].add("replant-system")
     names["secrets"] = {it.secret for it in DRIVERS.values() if not it.own_operator}
     names["clusteroperators"] = names["clusteroperators/status"] = {"storage"}
@@ -152,8 +189,22 @@ def test_names_are_those_of_what_drivers_consist_of() -> None:
     for _, _, resource, name in granted("replant-drivers"):
         if name:
             said.setdefault(resource, set()).add(name)
-    assert said == {it: names[it] for it in said}
-    assert said.keys() >= {"clusterroles", "clusterrolebindings", "roles", "secrets"}
+    assert said == names
+
+
+def test_what_is_not_named_is_little() -> None:
+    changes = {"create", "update", "patch", "delete"}
+    anything = {it[1:3] for it in granted("replant-drivers") if it[0] in changes and not it[3]}
+    crs = {("csi.openshift.io", it) for driver in DRIVERS.values()
+           for it in (driver.plural, f"{driver.plural}/status")}  # fmt: skip
+    assert anything - crs == {
+        ("", "events"),
+        ("config.openshift.io", "clusteroperators"),
+        ("operator.openshift.io", "storages"),
+        ("storage.k8s.io", "storageclasses"),
+        ("operators.coreos.com", "subscriptions"),
+        ("operators.coreos.com", "clusterserviceversions"),
+    }
 
 
 def test_what_drivers_may_can_be_granted_and_no_more() -> None:
