@@ -17,6 +17,7 @@ from tests.operators.test_drivers import (
     lived,
     operand_uids,
     secret,
+    whole_secret,
 )
 
 DAY = 86_400.0
@@ -128,9 +129,11 @@ def test_controllers_in_a_seed_and_nodes_in_a_shoot() -> None:
 def test_what_pods_of_a_seed_mount_is_there() -> None:
     split = Split("shoot--x--y", "shoot-access")
     seed, shoot = World(cloud("aws")), World(cloud("openstack", classes=()))
-    name, namespace = "openstack-cloud-credentials", "openshift-openstack-cinder-csi-driver"
-    seed.create(secret(name, split.namespace))
-    shoot.create(secret(name, namespace))
+    space, credentials = whole_secret(CINDER)
+    namespace = space["metadata"]["name"]
+    shoot.create(credentials)
+    there = {**credentials["metadata"], "namespace": split.namespace}
+    seed.create({**credentials, "metadata": there})
     run(Operator(seed, nodes=shoot, split=split, keys=(CINDER,)).live(300))
     assert shoot.conditions("CinderDriver")["Available"] == WELL
     for world, place in ((seed, split.namespace), (shoot, namespace)):

@@ -18,7 +18,7 @@ from replant.operator.health import HEALTH, READY
 from tests.drivers.test_adoption import workload
 from tests.operators.driving import World, cloud, openshift, run
 from tests.operators.granting import Right, operands, passed_on, rights
-from tests.operators.test_drivers import by_olm, claimed, cr, lived, secret, two_types
+from tests.operators.test_drivers import by_olm, claimed, cr, lived, secret, two_types, whole_secret
 
 EBS = DRIVERS["ebs.csi.aws.com"]
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -100,13 +100,15 @@ def done() -> set[Right]:
     """What is asked of a cluster in all that may happen to a driver."""
     found: set[Right] = set()
     for platform in ("AWS", "GCP", "Azure", "OpenStack"):
-        world = World(openshift(platform, classes=()), (*OTHERS, cr("PortworxDriver")))
+        told = openshift(platform, classes=())
+        world = World(told, (*OTHERS, cr("PortworxDriver"), *secrets(platform)))
         lived(world, 180, shares=two_types)
         found |= asked(world)
     world = by_olm()
     lived(world, 180)
     found |= asked(world)
-    world = World(openshift("VSphere", classes=()), (*OTHERS, cr("VSphereDriver")))
+    told = openshift("VSphere", classes=())
+    world = World(told, (*OTHERS, cr("VSphereDriver"), *secrets("VSphere")))
     operator = lived(world, 180)
     assert claimed(world, "data", "thin-csi") == "Running"
     world.delete("VSphereDriver")
@@ -120,6 +122,12 @@ def done() -> set[Right]:
     world = World(cloud("aws"), (foreign(), cr("AWSEBSDriver", adoption="Adopt")))
     lived(world, 60)
     return found | asked(world)
+
+
+def secrets(platform: str) -> list[Object]:
+    """What OpenShift gives only in part, but on AWS."""
+    here = [it.name for it in DRIVERS.values() if it.cloud == platform and platform != "AWS"]
+    return [obj for name in here for obj in whole_secret(name)]
 
 
 def foreign() -> Object:
