@@ -246,3 +246,13 @@ def test_an_optional_driver_comes_and_goes(tmp_path: Path) -> None:
         code, out, said = it.drivers("remove", "vmware-vsphere", "--yes")
         assert (code, out.splitlines()[-1]) == (0, "csi.vsphere.vmware.com is removed"), said
         assert it.found("CSIDriver", "csi.vsphere.vmware.com") is None
+
+
+def test_what_is_there_is_shown_wherever_that_is(tmp_path: Path) -> None:
+    """Nodes of a machine room: nothing is installed by default, and one has been all the same."""
+    for it in served(tmp_path, "room", *helm_objects()):
+        code, out, said = it.drivers("status")
+        assert code == 0, said
+        assert out.startswith("Cloud: not known, by what nodes say of their provider\n")
+        assert "ebs.csi.aws.com (aws-ebs, installed by default), there by Helm" in out
+        assert list(it.status()) == ["aws-ebs"]

@@ -104,7 +104,21 @@ def test_a_driver_by_any_of_its_names(text: str) -> None:
     assert driver_named(text) is EBS
 
 
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("vsphere", "csi.vsphere.vmware.com"),
+        ("portworx-volume", "pxd.portworx.com"),
+        ("gce-pd", "pd.csi.storage.gke.io"),
+    ],
+)
+def test_a_driver_by_the_plugin_that_it_takes_the_place_of(text: str, name: str) -> None:
+    assert driver_named(text).name == name
+
+
 def test_a_driver_that_nobody_knows() -> None:
+    with pytest.raises(InputError):
+        driver_named("")
     with pytest.raises(InputError, match="floppy: is no driver that is known here: aws-ebs, "):
         driver_named("floppy")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from replant.cli.operator import read_values
 from replant.cluster.share_types import share_types
 from replant.cluster.writing import LiveWriter
 from replant.drivers.adoption import found_operand, installed_by, is_foreign, subscription_of
-from replant.drivers.catalog import CR_NAME, Driver, drivers_of
+from replant.drivers.catalog import CR_NAME, DRIVERS, Driver, drivers_of
 from replant.drivers.conditions import FALSE, PREREQS, TRUE, Condition, conditions_of
 from replant.drivers.crds import crd
 from replant.drivers.kinds import key_of
@@ -97,13 +98,17 @@ def status(given: dict[str, Any]) -> int:
     async def work(engine: Engine) -> int:
         around = await engine.sight.surroundings()
         default, optional = drivers_of(around.cloud)
+        of_cloud = {it.name for it in (*default, *optional) if not it.own_operator}
         found = []
-        for driver in given["drivers"] or (*default, *optional):
+        for driver in given["drivers"] or DRIVERS.values():
             seen, decision = await engine.look(driver)
+            # What nobody has asked Replant for may be there all the same.
+            if there := await engine.sight.get("CSIDriver", driver.name):
+                seen = replace(seen, objects={**seen.objects, key_of(there): there})
             is_there = seen.cr is not None or seen.csi_driver is not None
-            if given["drivers"] or not driver.own_operator or is_there:
+            if given["drivers"] or driver.name in of_cloud or is_there:
                 found.append(_standing(seen, decision))
-        cloud = around.cloud or "a cloud that no driver is for"
+        cloud = around.cloud or "not known, by what nodes say of their provider"
         click.echo(_rendered(found, given["output"], str(cloud)), nl=False)
         return 0
 

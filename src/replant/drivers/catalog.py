@@ -208,7 +208,8 @@ def driver_named(text: str) -> Driver:
     """A driver by its own name, its CR's kind, its backend or its in-tree plugin."""
     for driver in _ALL:
         plugin = driver.in_tree.rpartition("/")[2]
-        if text in (driver.name, driver.kind, driver.backend, plugin, driver.in_tree):
+        plugins = (driver.in_tree, plugin, plugin.removesuffix("-volume"))
+        if text and text in (driver.name, driver.kind, driver.backend, *plugins):
             return driver
     known = ", ".join(it.backend for it in _ALL)
     raise InputError(f"is no driver that is known here: {known}", source=shown(text))
