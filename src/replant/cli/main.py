@@ -28,7 +28,7 @@ COMMANDS = {
     "convert": "Replace stored in-tree volumes by native CSI ones, while their pods run.",
     "drivers": "Install, adopt and remove CSI drivers, and see how they are.",
     "translate": "Translate manifests and dumps from in-tree volumes to CSI, or back.",
-    "operator": "Run controllers and webhooks in a cluster: Gardener's CSI migration.",
+    "operator": "Run controllers in a cluster: CSI drivers, Gardener's CSI migration.",
     "sandbox": "Run an embedded cluster that kubectl can talk to.",
     "demo": "Show all of it, on a sandbox, in a minute.",
 }
