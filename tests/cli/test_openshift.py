@@ -17,16 +17,20 @@ from replant.plan.model import Plan
 from replant.platforms.openshift import CLUSTER, OPERATORS
 from tests.cli.shell import replant
 from tests.execute.living import sandbox_of, small
-from tests.execute.test_openshift import openshift
+from tests.execute.test_openshift import NODE_DRIVEN, openshift
+
+SHOWN = openshift((), NODE_DRIVEN)
+SHOWN["controlPlane"]["gates"] = {"ADC_CSIMigrationAWS": True}
 
 
 @pytest.mark.parametrize(
     ("scenario", "expected"),
     [
-        (openshift(()), ("openshift", "node-driven", ["roll-nodes", "switch-control-plane"])),
+        (openshift(()), ("openshift", "upstream", ["switch-control-plane", "roll-nodes"])),
+        (SHOWN, ("openshift", "node-driven", ["roll-nodes", "switch-control-plane"])),
         (small(), ("generic", "upstream", ["switch-control-plane", "roll-nodes"])),
     ],
-    ids=["openshift", "another"],
+    ids=["openshift", "openshift that shows its patch", "another"],
 )
 def test_the_platform_is_detected(
     scenario: dict[str, object], expected: tuple[str, str, list[str]], tmp_path: Path
@@ -83,6 +87,10 @@ def test_a_downgrade_is_planned_and_proved(tmp_path: Path) -> None:
         code, out, _err = replant("verify", "-", stdin=plan.encode())
         assert (code, out[:5]) == (0, "Safe:")
         code, out, _err = replant(*given)
+        assert code == 0
+        assert "ADC_CSIMigrationAWS is not seen" in out.replace("\n          ", " ")
+        assert "Step 1, keep-control-plane:" in out
+        code, out, _err = replant(*given, "--adc", "node-driven")
         assert code == 0
         assert "Step 1, downgrade: Downgrade the cluster to Kubernetes 1.22" in out
         code, _out, err = replant("plan", "downgrade", "--kubeconfig", str(kubeconfig))

@@ -98,7 +98,9 @@ def test_choices_reach_the_plan() -> None:
     found = json.loads(plan("enable", "-o", "json", *chosen)[1])
     roll = found["steps"][-1]
     assert (roll["method"], roll["maxUnavailable"]) == ("replace", 3)
-    assert (found["platform"], found["attachController"]) == ("openshift", "node-driven")
+    assert (found["platform"], found["attachController"]) == ("openshift", "upstream")
+    declared = json.loads(plan("enable", "-o", "json", *chosen, "--adc", "node-driven")[1])
+    assert declared["attachController"] == "node-driven"
 
 
 def test_without_a_version_there_is_no_plan() -> None:

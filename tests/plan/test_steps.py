@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from replant.gates.versions import Version
 from replant.plan import courses
 from replant.plan.compose import Choices
-from replant.plan.make import attach_controller_of
 from replant.plan.model import NodeMethod, Plan
 from replant.plan.undo import undo_plan
 from replant.proof import verify_all
@@ -34,6 +33,7 @@ GATE, COMPLETE, UNREGISTER = (
     "InTreePluginAWSUnregister",
 )
 ON, OFF = {GATE: True}, {GATE: False}
+ADC = {"ADC_CSIMigrationAWS": True}
 BOTH_ON = (Kubelet(gates=ON), Kubelet(gates=ON))
 
 DRAINED = (
@@ -225,27 +225,37 @@ def test_a_plan_under_which_one_leads_for_too_long_is_refuted(seconds: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("platform", "expected"), [("openshift", "node-driven"), ("generic", "upstream")]
-)
-def test_the_platform_s_controllers_are_those_that_are_proved(platform: str, expected: str) -> None:
-    plan = planned("enable", wanted={"platform": platform})
-    assert (plan.platform, plan.attach_controller) == (platform, expected)
-
-
-@pytest.mark.parametrize(
     ("platform", "gates", "expected"),
     [
-        ("openshift", {}, "node-driven"),
-        ("openshift", {"ADC_CSIMigrationAWS": True, GATE: False}, "node-driven"),
-        ("openshift", {"ADC_CSIMigrationAWS": False}, "upstream"),
-        ("openshift", {"ADC_CSIMigration": False}, "upstream"),
-        ("generic", {"ADC_CSIMigrationAWS": True}, "upstream"),
+        ("openshift", ADC, "node-driven"),
+        ("openshift", {}, "upstream"),
+        ("openshift", None, "upstream"),
+        ("generic", ADC, "upstream"),
     ],
 )
-def test_what_the_controllers_are_given_tells_whom_they_ask(
-    platform: str, gates: dict[str, bool], expected: str
+def test_the_platform_s_controllers_are_those_that_are_proved(
+    platform: str, gates: dict[str, bool] | None, expected: str
 ) -> None:
-    assert attach_controller_of(platform, gates) == expected
+    wanted = {"platform": platform, "controller_gates": gates}
+    plan = planned("enable", wanted=wanted)
+    assert (plan.platform, plan.attach_controller) == (platform, expected)
+    said = [it.message for it in plan.preflight if it.check == "attacher"]
+    assert len(said) == (platform == "openshift")
+    assert all(("goes by the nodes alone" in it) is (expected == "node-driven") for it in said)
+
+
+def test_an_openshift_that_shows_nothing_goes_in_the_documented_order() -> None:
+    wanted = {"platform": "openshift", "choices": Choices(NodeMethod.PLATFORM)}
+    on, off = {GATE: True}, {GATE: False}
+    there = planned("enable", wanted={**wanted, "controller_gates": off})
+    assert [(it.id, it.after) for it in there.steps] == [
+        ("switch-control-plane", ()), ("roll-nodes", ("switch-control-plane",)),
+    ]  # fmt: skip
+    nodes = [Kubelet(gates=on)] * 3
+    back = planned("disable", kubelets=nodes, wanted={**wanted, "controller_gates": on})
+    assert [(it.id, it.after) for it in back.steps] == [
+        ("roll-nodes", ()), ("switch-control-plane", ("roll-nodes",)),
+    ]  # fmt: skip
 
 
 def test_every_step_says_why_how_it_ends_and_how_it_is_undone() -> None:

@@ -72,7 +72,8 @@ _SHARED = [
                  help="Who switches gates there, and which controllers it has; by default "
                  "gardener with --shoot, openshift where the cluster is one, else generic."),
     click.option("--adc", type=click.Choice(("upstream", "node-driven")), default=None,
-                 help="The attach/detach controller; by default the platform's."),
+                 help="The attach/detach controller; by default node-driven where OpenShift's "
+                 "gates for that are seen on, else upstream."),
     click.option(
         "--control-plane-gates", "controller_gates", multiple=True, metavar="GATE=true|false,…",
         callback=options.gates, help="What kube-controller-manager is given, where it hides that.",

@@ -12,6 +12,7 @@ from replant.gates.plugins import LIVES
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.selectors import Selector
+from replant.plan.attachers import attacher_of
 from replant.plan.classes import AskedClasses, class_steps, plan_classes
 from replant.plan.compose import SETTLE_SECONDS
 from replant.plan.courses import proved
@@ -23,7 +24,6 @@ from replant.plan.inline import (
     inline_checks,
     inline_steps,
 )
-from replant.plan.make import attach_controller_of
 from replant.plan.model import (
     API_VERSION,
     KIND,
@@ -136,7 +136,9 @@ def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Itera
         goal=Goal.CONVERT,
         plugins=now.plugins,
         platform=asked.platform,
-        attach_controller=attach_controller_of(asked.platform, now.controller_gates or {}),
+        attach_controller=attacher_of(
+            asked.platform, now.controller_gates or {}, now.plugins
+        ).controller,
         fingerprint=fingerprint(now.inventory),
         control_plane=now.control_plane,
         groups=now.groups,

@@ -11,18 +11,27 @@ from replant.errors import Refused
 from replant.gates.versions import Version
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory
+from replant.plan.attachers import OPENSHIFT, Attacher, attacher_of
 from replant.plan.compose import Choices, steps
 from replant.plan.courses import given, proved
 from replant.plan.downgrade import downgrade_steps, outlook
-from replant.plan.model import API_VERSION, KIND, Check, Goal, NodeGroup, NodeMethod, Plan, Step
+from replant.plan.model import (
+    API_VERSION,
+    KIND,
+    Check,
+    Goal,
+    NodeGroup,
+    NodeMethod,
+    Plan,
+    Step,
+    Weight,
+)
 from replant.plan.preflight import preflight
 from replant.plan.preflight.nodes import feature_sets, platform_drains
 from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
-OPENSHIFT, GARDENER = "openshift", "gardener"
-NODE_DRIVEN_GATES = "ADC_CSIMigration"
-"""How the gates of OpenShift's attach/detach controller begin."""
+GARDENER = "gardener"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,7 @@ class Wanted:
     """All that the cluster uses, where none is named."""
     platform: str = "generic"
     attach_controller: AttachController | None = None
-    """By default the platform's."""
+    """By default what is seen of it tells."""
     controller_gates: Mapping[str, bool] | None = None
     to: Version | None = None
     """Where a downgrade leads."""
@@ -44,8 +53,12 @@ class Wanted:
 def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
     """The plan for this cluster, with its preflight and its proof; Refused where there is none."""
     now = situation(inventory, wanted.plugins, wanted.controller_gates)
-    attach_controller = wanted.attach_controller or attach_controller_of(
-        wanted.platform, wanted.controller_gates or {}
+    attacher = attacher_of(
+        wanted.platform,
+        wanted.controller_gates or {},
+        now.plugins,
+        wanted.attach_controller,
+        wanted.to,
     )
     plan = Plan(
         api_version=API_VERSION,
@@ -53,13 +66,13 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         goal=wanted.goal,
         plugins=now.plugins,
         platform=wanted.platform,
-        attach_controller=attach_controller,
+        attach_controller=attacher.controller,
         fingerprint=fingerprint(inventory),
         empty=now.empty,
         control_plane=now.control_plane,
         groups=now.groups,
-        preflight=_looked_at(wanted, now, attach_controller),
-        steps=_steps(wanted, now, attach_controller),
+        preflight=_looked_at(wanted, now, attacher),
+        steps=_steps(wanted, now, attacher.controller),
     )
     return replace(plan, proof=proved(plan))
 
@@ -72,14 +85,14 @@ def _steps(wanted: Wanted, now: Situation, attach_controller: AttachController) 
     return steps(wanted.goal, now, wanted.choices, order_free=order_free)
 
 
-def _looked_at(
-    wanted: Wanted, now: Situation, attach_controller: AttachController
-) -> tuple[Check, ...]:
+def _looked_at(wanted: Wanted, now: Situation, attacher: Attacher) -> tuple[Check, ...]:
     found = [*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)]
     if wanted.platform == OPENSHIFT:
         found += feature_sets(wanted.goal, now)
+    if attacher.why:
+        found.append(Check(check="attacher", result=Weight.PASSED, message=attacher.why))
     if wanted.to:
-        found += outlook(now, attach_controller, wanted.to)
+        found += outlook(now, attacher.controller, wanted.to)
     return tuple(found)
 
 
@@ -122,18 +135,6 @@ def _nodes(
         redirected = tuple(it for it in plugins if kubelet.migrates(it))
         found |= dict.fromkeys(group.nodes, (group.version, group.drivers, redirected))
     return found
-
-
-def attach_controller_of(platform: str, gates: Mapping[str, bool]) -> AttachController:
-    """OpenShift has a patch of its own in its attach/detach controller.
-
-    The patch has gates of its own, all on by default; with one of them off it goes by the
-    controller's gates as everywhere else.
-    """
-    patched = platform == OPENSHIFT and all(
-        on for gate, on in gates.items() if gate.startswith(NODE_DRIVEN_GATES)
-    )
-    return AttachController.NODE_DRIVEN if patched else AttachController.UPSTREAM
 
 
 def method_of(platform: str) -> NodeMethod:
