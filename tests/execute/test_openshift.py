@@ -260,6 +260,10 @@ def go_to(it: Played, release: str) -> Callable[[], None]:
     return ask
 
 
+def name_of(part: Object) -> str:
+    return str(part["configuration"]["name"])
+
+
 async def kubelets(it: Played) -> set[str]:
     return {node["status"]["nodeInfo"]["kubeletVersion"] for node in await it.all(NODES)}
 
@@ -273,9 +277,20 @@ def test_before_a_downgrade_the_nodes_set_keeps_volumes_where_they_are(tmp_path:
             assert [step.id for step in plan.steps] == [
                 "keep-control-plane", "keep-nodes", "downgrade",
             ]  # fmt: skip
-            it.ground.shown.when_waiting("to run Kubernetes 1.22", go_to(it, "4.9.17"))
+            go, pools = go_to(it, "4.9.17"), it.all(POOLS)
+            (before,) = [name_of(pool["spec"]) for pool in await it.all(POOLS)]
+            at_rest: list[asyncio.Future[list[Object]]] = []
+
+            def begin() -> None:
+                at_rest.append(asyncio.ensure_future(pools))
+                go()
+
+            it.ground.shown.when_waiting("to run Kubernetes 1.22", begin)
             done = await it.apply(plan)
             assert done.state is State.DONE
+            # Nobody is asked to begin before every node has what is to be taken along.
+            (pool,) = at_rest[0].result()
+            assert name_of(pool["spec"]) == name_of(pool["status"]) != before
             assert it.said == [CONTROL_PLANE_SET, NODE_SET]
             assert await kubelets(it) == {"v1.22.17"}
             assert await it.ground.reader.server_version() == "1.22.17"

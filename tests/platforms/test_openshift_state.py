@@ -27,6 +27,7 @@ from replant.platforms.openshift_changes import (
 from replant.platforms.openshift_state import (
     COMPONENTS,
     PAUSED_BY,
+    RENDERED,
     REVISIONS,
     Cluster,
     Features,
@@ -195,6 +196,73 @@ def test_a_pool_has_converged_only_when_nothing_of_it_lags(found: Pool, lag: str
     assert (replica.name, replica.ready, replica.why) == (
         "MachineConfigPool worker", not lag, lag,
     )  # fmt: skip
+
+
+RENDERING = "the machine-config operator has not rendered the last change for it yet"
+
+
+def rendered(name: str) -> Pool:
+    return replace(pool(), configuration=name)
+
+
+@pytest.mark.parametrize(
+    ("was", "found", "lag"),
+    [
+        ({"worker": "b"}, pool(), RENDERING),
+        ({"worker": "a"}, pool(), ""),
+        ({"infra": "b"}, pool(), ""),
+        ({}, pool(), ""),
+        ({"worker": "b"}, pool(paused=True, ours=True), "it is paused by this run"),
+        ({"worker": "a"}, pool(updatedMachineCount=1), "1 of 3 machines are updated, 3 ready"),
+    ],
+)
+def test_a_pool_at_rest_does_not_count_before_the_change_is_rendered(
+    was: dict[str, str], found: Pool, lag: str
+) -> None:
+    (replica,) = pool_replicas(cluster(Features(NODE_SET, rendered=was), pools=(found,)))
+    assert (replica.ready, replica.why) == (not lag, lag)
+
+
+def noted(change: object) -> dict[str, str]:
+    assert isinstance(change, SetFeatures)
+    return dict(change.features.rendered)
+
+
+def test_a_change_for_kubelets_notes_what_pools_have() -> None:
+    first = noted(next_change(NODES, ON, cluster(AT[CONTROL_PLANE_SET]), ORDERED))
+    assert first == {"worker": "b"}
+    back = cluster(Features(NODE_SET, rendered=first), pools=(rendered("c"),))
+    assert noted(next_change(NODES, OFF, back, ORDERED)) == {"worker": "c"}
+    assert noted(next_change(CP, ON, cluster(allowed=PLAIN), FREE)) == {"worker": "b"}
+    # To be taken along alone, it is a change to kubelets all the same.
+    assert noted(next_change(NODES, KEPT, at_ga(AT[CONTROL_PLANE_SET]), ORDERED)) == {"worker": "b"}
+    # What is not for them is rendered for nobody, and what they wait for is not forgotten.
+    assert noted(next_change(CP, ON, cluster(), ORDERED)) == {}
+    waiting = cluster(Features(CONTROL_PLANE_SET, rendered={"worker": "b"}))
+    assert noted(next_change(CP, OFF, waiting, ORDERED)) == {"worker": "b"}
+
+
+@pytest.mark.parametrize("rules", [ORDERED, FREE])
+def test_the_next_change_for_kubelets_waits_until_the_last_is_rendered(rules: Rules) -> None:
+    stale = cluster(Features(NODE_SET, rendered={"worker": "b"}))
+    with pytest.raises(Retryable, match=f"^MachineConfigPool worker: {RENDERING}$"):
+        next_change(NODES, OFF, stale, rules)
+
+
+def test_what_is_noted_is_read_again() -> None:
+    marks = Features(NODE_SET, revisions={KCM: 3}, rendered={"worker": "b", "infra": "c"})
+    metadata = {"annotations": marks.marks}
+    assert set(metadata["annotations"]) == {REVISIONS, RENDERED}
+    assert Features.of({"metadata": metadata, "spec": {"featureSet": NODE_SET}}) == marks
+    assert set(Features().marks.values()) == {None}
+    # Not if somebody has taken the change back since: pools have again what they had before it.
+    assert Features.of({"metadata": metadata, "spec": {}}).rendered == {}
+    custom = Features(CUSTOM, ("Mine", GATE), revisions={KCM: 3}, rendered={"worker": "b"})
+    spec = {"featureSet": CUSTOM, "customNoUpgrade": {"enabled": ["Mine", GATE, "More"]}}
+    again = Features.of({"metadata": {"annotations": custom.marks}, "spec": spec})
+    assert again.rendered == {"worker": "b"}
+    spec = {"featureSet": CUSTOM, "customNoUpgrade": {"disabled": [GATE]}}
+    assert not Features.of({"metadata": {"annotations": custom.marks}, "spec": spec}).rendered
 
 
 # What is changed next

@@ -23,7 +23,7 @@ from replant.execute.actuators import KUBELETS, Place, Replica, Wanted
 from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET
 from replant.platforms.openshift import OPERATORS, OpenShift
 from replant.platforms.openshift_changes import Rules
-from replant.platforms.openshift_state import REVISIONS, allowed_sets
+from replant.platforms.openshift_state import RENDERED, REVISIONS, allowed_sets
 from tests.real.ground import programs
 from tests.real.ground.api import PATHS, Api, Object, Refused
 from tests.real.ground.controlplane import ROLES, ControlPlane
@@ -66,6 +66,7 @@ class OpenShiftApi:
     plane: ControlPlane
     definitions: dict[str, Object]
     told: list[str] = field(default_factory=list)
+    rendered: int = 0
 
     @property
     def api(self) -> Api:
@@ -89,6 +90,12 @@ class OpenShiftApi:
         found = self.act(lambda it, _: it.observe(place))
         assert found
         return found
+
+    def render(self) -> None:
+        """Give the pool another configuration, as its operator does once kubelets' gates change."""
+        self.rendered += 1
+        change = {"spec": {"configuration": {"name": f"r{self.rendered}"}}}
+        self.api.patch("MachineConfigPool", "worker", change)
 
     def features(self) -> Object:
         return self.api.get("FeatureGate", "cluster")
@@ -282,6 +289,10 @@ def test_custom_gates_are_taken_there_and_back(openshift: OpenShiftApi) -> None:
     assert found["metadata"]["annotations"][REVISIONS] == ",".join(
         f"{name}={revision}" for name, revision in marks.items()
     )
+    assert found["metadata"]["annotations"][RENDERED].startswith(f"{GATE}=true;worker=")
+    with pytest.raises(Retryable, match="has not rendered the last change for it yet"):
+        openshift.switch(OFF)
+    openshift.render()
     openshift.switch(OFF)
     lists = openshift.features()["spec"]["customNoUpgrade"]
     assert lists == {"enabled": [], "disabled": [GATE]}
@@ -331,6 +342,7 @@ def test_where_the_definition_knows_the_sets_they_are_taken_and_emptied(
     assert openshift.features()["spec"] == {"featureSet": NODE_SET}
     with pytest.raises(Retryable, match="the nodes first: CSIMigrationNode is still set"):
         openshift.switch(OFF, order_free=False)
+    openshift.render()
     openshift.switch(OFF, KUBELETS, order_free=False)
     assert openshift.features()["spec"] == {"featureSet": CONTROL_PLANE_SET}
     with pytest.raises(Retryable, match="the CSINode of openshift-worker still lists"):

@@ -30,7 +30,6 @@ from replant.platforms.openshift_state import (
     COMPONENTS,
     MIGRATED_PLUGINS,
     PAUSED_BY,
-    REVISIONS,
     Cluster,
     Features,
     Operator,
@@ -166,7 +165,6 @@ async def controller_gates(reader: Reader) -> dict[str, bool] | None:
 
 
 def _patch(wanted: Features, now: Object) -> Object:
-    marks = ",".join(f"{name}={number}" for name, number in wanted.revisions.items())
     # Once there is one, the API server has it be emptied and not be taken away.
     spec: Object = {"featureSet": wanted.feature_set}
     if wanted.feature_set == CUSTOM:
@@ -176,7 +174,7 @@ def _patch(wanted: Features, now: Object) -> Object:
         "metadata": {
             "uid": now["metadata"]["uid"],
             "resourceVersion": now["metadata"]["resourceVersion"],
-            "annotations": {REVISIONS: marks or None},
+            "annotations": wanted.marks,
         },
         "spec": spec,
     }

@@ -6,12 +6,12 @@ Retryable says what must come first, Refused why something cannot be.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replant.errors import Refused, Retryable, shown
 from replant.execute.actuators import Replica, Wanted, differences
 from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET, SET_GATES, inert
-from replant.platforms.openshift_state import Cluster, Features, control_plane_lags
+from replant.platforms.openshift_state import UNRENDERED, Cluster, Features, control_plane_lags
 
 FOR_EVER = (CUSTOM, "TechPreviewNoUpgrade", "DevPreviewNoUpgrade")
 """The API server lets nobody leave these."""
@@ -215,7 +215,9 @@ def _listing(features: Features, gates: Collection[str], *, on: bool) -> Feature
 
 
 def _marked(features: Features, seen: Cluster) -> Features:
-    """With the revisions of the operators that will have to make another one."""
+    """With the revisions of the operators that will have to make another one, and the
+    configurations of the pools that will have to be given another.
+    """
     wanted = seen.told(features)
     was = seen.features.for_control_plane
     gone = [gate for gate in was if gate not in wanted.gates]
@@ -225,7 +227,14 @@ def _marked(features: Features, seen: Cluster) -> Features:
         back = any(operator.gates.get(it) and not seen.defaults.get(it) for it in gone)
         if differences(told, wanted) or back:
             marks[component] = operator.latest
-    return Features(features.feature_set, features.enabled, features.disabled, marks)
+    pools = seen.features.rendered
+    if seen.told_nodes(features) != seen.told_nodes(seen.features):
+        # Two changes at once might come to what was rendered before the first: nobody could tell
+        # whether that is still it, or it again.
+        for name in seen.unrendered:
+            raise Retryable(f"MachineConfigPool {name}: {UNRENDERED}")
+        pools = {it.name: it.configuration for it in seen.pools}
+    return replace(features, revisions=marks, rendered=pools)
 
 
 def _await_control_plane(seen: Cluster) -> None:

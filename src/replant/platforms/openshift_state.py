@@ -7,7 +7,7 @@ afterwards is trusted only once it is about that (docs/decisions/0016-openshift-
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replant.errors import shown
@@ -30,6 +30,8 @@ MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 REVISIONS = "replant.dev/revisions"
 """On the FeatureGate: how far operators were that had to act on its last change."""
+RENDERED = "replant.dev/rendered"
+"""On the FeatureGate: which gates it came to give to kubelets, and what pools had before."""
 PAUSED_BY = "replant.dev/paused-by"
 """On a MachineConfigPool that we have paused, and that we will let go on."""
 
@@ -47,20 +49,31 @@ class Features:
     disabled: tuple[str, ...] = ()
     revisions: Mapping[str, int] = field(default_factory=dict)
     """By component: it had this revision and other gates when the last change was made."""
+    rendered: Mapping[str, str] = field(default_factory=dict)
+    """By pool: the configuration that it had when the last change was made that is for kubelets."""
 
     @classmethod
     def of(cls, obj: Object) -> Features:
         """As the object has it."""
         spec = obj.get("spec") or {}
         custom = spec.get("customNoUpgrade") or {}
-        marks = (obj["metadata"].get("annotations") or {}).get(REVISIONS, "")
-        pairs = (it.split("=", 1) for it in marks.split(",") if "=" in it)
-        return cls(
+        marks = obj["metadata"].get("annotations") or {}
+        revisions = _pairs(marks.get(REVISIONS, ""))
+        found = cls(
             spec.get("featureSet") or "",
             tuple(custom.get("enabled") or ()),
             tuple(custom.get("disabled") or ()),
-            {name: int(number) for name, number in pairs if number.isdigit()},
+            {name: int(number) for name, number in revisions.items() if number.isdigit()},
         )
+        gates, _, pools = marks.get(RENDERED, "").partition(";")
+        # Where somebody else has changed it since, pools may well have again what they had.
+        return replace(found, rendered=_pairs(pools)) if gates == found._for_nodes_text else found
+
+    @property
+    def marks(self) -> dict[str, str | None]:
+        """The annotations that note how far everybody was; None where there is nothing to note."""
+        pools = f"{self._for_nodes_text};{_text(self.rendered)}" if self.rendered else None
+        return {REVISIONS: _text(self.revisions) or None, RENDERED: pools}
 
     @property
     def for_control_plane(self) -> dict[str, bool]:
@@ -77,11 +90,29 @@ class Features:
         return dict.fromkeys(SET_GATES, self.feature_set == NODE_SET)
 
     @property
+    def named_for_nodes(self) -> dict[str, bool]:
+        """Those of them that stand in the configuration of kubelets, by name."""
+        return self.for_nodes if self.feature_set in (NODE_SET, CUSTOM) else {}
+
+    @property
+    def _for_nodes_text(self) -> str:
+        return _text({it: str(on).lower() for it, on in sorted(self.named_for_nodes.items())})
+
+    @property
     def _custom(self) -> dict[str, bool]:
         if self.feature_set != CUSTOM:
             return {}
         given = dict.fromkeys(self.enabled, True) | dict.fromkeys(self.disabled, False)
         return {gate: on for gate, on in given.items() if gate in SET_GATES}
+
+
+def _text(pairs: Mapping[str, object]) -> str:
+    return ",".join(f"{name}={value}" for name, value in pairs.items())
+
+
+def _pairs(marks: str) -> dict[str, str]:
+    found = (it.split("=", 1) for it in marks.split(",") if "=" in it)
+    return dict(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +185,8 @@ class Pool:
     """Whether it is we who have paused it."""
     lag: str
     """Why it has not converged; nothing if it has."""
+    configuration: str = ""
+    """What the machine-config operator has rendered for it."""
 
     @classmethod
     def of(cls, obj: Object) -> Pool:
@@ -162,7 +195,8 @@ class Pool:
         paused = bool(spec.get("paused"))
         ours = PAUSED_BY in (obj["metadata"].get("annotations") or {})
         name = obj["metadata"]["name"]
-        return cls(name, paused, ours, _pool_lag(obj, paused=paused, ours=ours))
+        lag = _pool_lag(obj, paused=paused, ours=ours)
+        return cls(name, paused, ours, lag, (spec.get("configuration") or {}).get("name") or "")
 
 
 def _pool_lag(obj: Object, *, paused: bool, ours: bool) -> str:
@@ -240,6 +274,25 @@ class Cluster:
         choice = [it for it in given if gate_at(it, self.version) and not self.is_settled(it)]
         return Wanted({gate: given[gate] for gate in choice}, by_name=True)
 
+    def told_nodes(self, features: Features) -> dict[str, bool]:
+        """What kubelets are given by name, of the gates that are somebody's choice: with other
+        ones every pool is rendered anew.
+        """
+        given = features.named_for_nodes
+        return {
+            gate: on
+            for gate, on in given.items()
+            if gate_at(gate, self.version) and not self.is_settled(gate)
+        }
+
+    @property
+    def unrendered(self) -> list[str]:
+        """Pools for which nothing was rendered since the last change: what they say is about what
+        was before.
+        """
+        was = self.features.rendered
+        return [it.name for it in self.pools if was.get(it.name) == it.configuration]
+
     def is_settled(self, gate: str) -> bool:
         """Whether a gate is on for good, whatever anybody says."""
         return is_settled(gate, self.version)
@@ -295,8 +348,13 @@ def control_plane_lags(seen: Cluster) -> Iterator[str]:
 
 def pool_replicas(seen: Cluster) -> tuple[Replica, ...]:
     """The kubelets, pool by pool, with what they are told: what they do, CSINodes tell."""
-    gates = seen.features.for_nodes
-    return tuple(
-        Replica(f"MachineConfigPool {it.name}", gates, None, not it.lag, it.lag, seen.defaults)
-        for it in seen.pools
-    )
+    gates, stale = seen.features.for_nodes, seen.unrendered
+    found = []
+    for it in seen.pools:
+        lag = it.lag or (UNRENDERED if it.name in stale else "")
+        name = f"MachineConfigPool {it.name}"
+        found.append(Replica(name, gates, None, not lag, lag, seen.defaults))
+    return tuple(found)
+
+
+UNRENDERED = "the machine-config operator has not rendered the last change for it yet"
