@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
 from replant.cluster.ports import CSI_NODES, FEATURE_GATES, NODES, PODS, Resource
-from replant.errors import Halted, Refused
+from replant.errors import Conflict, Halted, Refused
+from replant.execute.actuators import Place, Wanted
 from replant.execute.journal import State
 from replant.execute.run import Result
 from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET
@@ -76,12 +77,17 @@ class Played:
         return await self.ground.applying().begin(plan, {})
 
 
+WORDS = {True: "pause", False: "go on", None: "forget"}
+
+
 @dataclass
 class Noting:
     """A Writer that notes what the FeatureGate is told, and whether pools are paused."""
 
     writer: Any
     said: list[str]
+    meanwhile: dict[str, Object] = field(default_factory=dict)
+    """By kind, what somebody else makes of an object just before we write."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.writer, name)
@@ -92,7 +98,10 @@ class Noting:
         if resource is FEATURE_GATES:
             self.said.append(patch["spec"]["featureSet"] or "none")
         if resource is POOLS:
-            self.said.append(f"{name} {'pause' if patch['spec']['paused'] else 'go on'}")
+            paused = patch.get("spec", {}).get("paused")
+            self.said.append(f"{name} {WORDS[paused]}")
+        if meanwhile := self.meanwhile.pop(resource.kind, None):
+            await self.writer.patch(resource, name, meanwhile)
         found: Object = await self.writer.patch(resource, name, patch, namespace=namespace)
         return found
 
@@ -173,6 +182,40 @@ def test_without_the_sets_pools_wait_for_the_control_plane(tmp_path: Path) -> No
             with pytest.raises(Halted, match="one list of gates"):
                 await it.ground.applying().undo(done.run)
             assert await it.listed() == {"kubernetes.io/aws-ebs"}
+
+    asyncio.run(story())
+
+
+PAUSE, GO_ON = ({"spec": {"paused": it}} for it in (True, False))
+SWITCHED = Place(component="kube-controller-manager"), Wanted({"CSIMigrationAWS": True})
+
+
+def test_a_pool_that_somebody_pauses_just_before_us_stays_theirs(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(()), tmp_path, no_upgrade=True) as it:
+            writer = cast("Noting", it.ground.writer)
+            writer.meanwhile["MachineConfigPool"] = PAUSE
+            with pytest.raises(Conflict):
+                await it.ground.actuator.switch(*SWITCHED)
+            await it.ground.actuator.switch(*SWITCHED)
+            assert it.said == ["workers pause", CUSTOM]
+            (pool,) = await it.all(POOLS)
+            assert pool["spec"]["paused"]
+            assert PAUSED_BY not in (pool["metadata"].get("annotations") or {})
+
+    asyncio.run(story())
+
+
+def test_a_pool_that_somebody_let_go_on_is_no_longer_ours(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with played(openshift(()), tmp_path, no_upgrade=True) as it:
+            writer = cast("Noting", it.ground.writer)
+            await it.ground.actuator.switch(*SWITCHED)
+            await writer.writer.patch(POOLS, "workers", GO_ON)
+            await it.ground.actuator.switch(*SWITCHED)
+            assert it.said == ["workers pause", CUSTOM, "workers forget"]
+            (pool,) = await it.all(POOLS)
+            assert PAUSED_BY not in (pool["metadata"].get("annotations") or {})
 
     asyncio.run(story())
 

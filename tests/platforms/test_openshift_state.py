@@ -17,6 +17,7 @@ from replant.gates.versions import Version
 from replant.objects import Object
 from replant.platforms.openshift import CLUSTER_OPERATORS, DEFINITIONS, OPERATORS, POOLS
 from replant.platforms.openshift_changes import (
+    Forget,
     Pause,
     Rules,
     SetFeatures,
@@ -274,6 +275,8 @@ def told(change: object) -> object:
             return change.features.feature_set
         case Pause():
             return change.pools, change.paused
+        case Forget():
+            return "forget", change.pools
     return change
 
 
@@ -281,7 +284,7 @@ CP, NODES = False, True
 AT = {it: Features(it) for it in ("", CONTROL_PLANE_SET, NODE_SET)}
 LISTED = {"n1": frozenset[str](), "n2": frozenset({AWS})}
 CUSTOM_ON = Features(CUSTOM, (GATE,))
-HELD = (pool(paused=True, ours=True),)
+HELD, LET_GO = (pool(paused=True, ours=True),), (pool(ours=True),)
 
 
 @pytest.mark.parametrize(
@@ -317,6 +320,9 @@ HELD = (pool(paused=True, ours=True),)
         (CP, OFF, cluster(CUSTOM_ON, allowed=PLAIN, pools=HELD), ORDERED, CUSTOM),
         (CP, BACK, cluster(allowed=PLAIN, pools=HELD), ORDERED, (("worker",), False)),
         (CP, Wanted({}), cluster(), ORDERED, None),
+        # A pool that somebody has let go on is no longer ours, should they pause it again.
+        (CP, ON, cluster(allowed=PLAIN, pools=LET_GO), ORDERED, ("forget", ("worker",))),
+        (NODES, ON, cluster(CUSTOM_ON, [], PLAIN, LET_GO), ORDERED, ("forget", ("worker",))),
     ],
 )  # fmt: skip
 def test_what_is_changed_next(

@@ -6,7 +6,7 @@ What to change ``openshift_changes`` says, and ``openshift_state`` whether it ha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -19,6 +19,7 @@ from replant.objects import Object
 from replant.plan.courses import CONTROLLER
 from replant.platforms.openshift_changes import (
     Change,
+    Forget,
     Pause,
     Rules,
     SetFeatures,
@@ -97,12 +98,12 @@ class OpenShift:
                     if why := what_means_nothing(wanted, seen):
                         self._tell(why)
                     return
-                await self._make(change, features)
+                await self._make(change, seen, features)
 
     async def aclose(self) -> None:
         """There is nothing to leave behind."""
 
-    async def _make(self, change: Change, features: Object) -> None:
+    async def _make(self, change: Change, seen: Cluster, features: Object) -> None:
         match change:
             case SetFeatures():
                 if change.warning:
@@ -110,12 +111,12 @@ class OpenShift:
                 await self._writer.patch(FEATURE_GATES, CLUSTER, _patch(change.features, features))
             case Pause():
                 mark = "replant" if change.paused else None
-                patch = {
-                    "metadata": {"annotations": {PAUSED_BY: mark}},
-                    "spec": {"paused": change.paused},
-                }
-                for pool in change.pools:
-                    await self._writer.patch(POOLS, pool, patch)
+                for pool in _named(change.pools, seen):
+                    patch = _marking(pool, mark) | {"spec": {"paused": change.paused}}
+                    await self._writer.patch(POOLS, pool.name, patch)
+            case Forget():
+                for pool in _named(change.pools, seen):
+                    await self._writer.patch(POOLS, pool.name, _marking(pool, None))
 
     async def _look(self) -> tuple[Cluster, Object]:
         """All of it, and the FeatureGate as it is; that one first, for the others follow it."""
@@ -162,6 +163,15 @@ async def controller_gates(reader: Reader) -> dict[str, bool] | None:
     except (Forbidden, Missing):
         return None
     return observed_gates(CONTROLLER, _decoded(body, OPERATORS[CONTROLLER]))
+
+
+def _named(pools: Collection[str], seen: Cluster) -> list[Pool]:
+    return [it for it in seen.pools if it.name in pools]
+
+
+def _marking(pool: Pool, mark: str | None) -> Object:
+    """Only as it was seen: whoever has paused it meanwhile is not to be taken for us."""
+    return {"metadata": {**pool.seen_as, "annotations": {PAUSED_BY: mark}}}
 
 
 def _patch(wanted: Features, now: Object) -> Object:

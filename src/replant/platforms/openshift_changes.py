@@ -33,7 +33,14 @@ class Pause:
     paused: bool
 
 
-Change = SetFeatures | Pause
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Have pools no longer be ours that somebody else has let go on."""
+
+    pools: tuple[str, ...]
+
+
+Change = SetFeatures | Pause | Forget
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +186,8 @@ def _custom_change(
     nodes: bool, on: bool, wanted: Wanted, seen: Cluster, rules: Rules
 ) -> Change | None:
     """With one list of gates for all: pools that are paused keep it from the nodes."""
+    if others := tuple(it.name for it in seen.pools if it.was_let_go):
+        return Forget(others)
     features, gates = seen.features, tuple(wanted.gates)
     told = _is_told(gates, on, seen)
     held = tuple(it.name for it in seen.pools if it.paused and it.ours)

@@ -187,6 +187,8 @@ class Pool:
     """Why it has not converged; nothing if it has."""
     configuration: str = ""
     """What the machine-config operator has rendered for it."""
+    seen_as: Mapping[str, str] = field(default_factory=dict)
+    """Its uid and resourceVersion: what is decided of it holds for these alone."""
 
     @classmethod
     def of(cls, obj: Object) -> Pool:
@@ -196,7 +198,14 @@ class Pool:
         ours = PAUSED_BY in (obj["metadata"].get("annotations") or {})
         name = obj["metadata"]["name"]
         lag = _pool_lag(obj, paused=paused, ours=ours)
-        return cls(name, paused, ours, lag, (spec.get("configuration") or {}).get("name") or "")
+        configuration = (spec.get("configuration") or {}).get("name") or ""
+        seen_as = {it: obj["metadata"].get(it, "") for it in ("uid", "resourceVersion")}
+        return cls(name, paused, ours, lag, configuration, seen_as)
+
+    @property
+    def was_let_go(self) -> bool:
+        """Whether somebody else has let it go on: if it is paused again, that is not by us."""
+        return self.ours and not self.paused
 
 
 def _pool_lag(obj: Object, *, paused: bool, ours: bool) -> str:
