@@ -86,6 +86,24 @@ def test_from_any_stage_to_any_other(name: str) -> None:
             assert told_deployment(ended, AWS, after, V18) is ended
 
 
+@pytest.mark.parametrize(
+    ("version", "named"), [("1.30.14", True), ("1.31.0", False), ("1.36.3", False)]
+)
+@pytest.mark.parametrize("stage", Stage)
+def test_an_admission_plugin_is_not_named_to_a_server_that_has_it_no_longer(
+    version: str, named: bool, stage: Stage
+) -> None:
+    """One that it does not know keeps an API server from starting, also where it is to be off."""
+    for flag in ("enable", "disable"):
+        given = f"--{flag}-admission-plugins=PersistentVolumeLabel,Priority"
+        bare = deployment("kube-apiserver", given)
+        told = told_deployment(bare, AWS, stage, Version.parse(version))
+        words = " ".join(command_of(told))
+        assert ("PersistentVolumeLabel" in words) is named
+        assert f"--{flag}-admission-plugins=Priority" in words or named
+        assert told_deployment(told, AWS, stage, Version.parse(version)) is told
+
+
 def test_what_else_there_is_stays_where_it_is() -> None:
     flags = (
         "--enable-admission-plugins=Priority,PersistentVolumeLabel,NodeRestriction",

@@ -25,6 +25,8 @@ from replant.objects import Object, name_of
 
 EXTERNAL = "external"
 LABEL_ADMISSION = "PersistentVolumeLabel"
+LABEL_ADMISSION_GONE = Version(1, 31)
+"""The first version without that admission plugin. Named there, the API server does not start."""
 CLOUD_CONFIG_PATH = "/etc/kubernetes/cloudprovider/cloudprovider.conf"
 """Where provider extensions mount the cloud's configuration."""
 
@@ -70,7 +72,7 @@ def told_deployment(
         raise InputError(f"it has no container {name}", source=name_of(deployment, "Deployment"))
     container = containers[number]
     line = CommandLine(container.get("command") or (), container.get("args") or ())
-    flags(line, provider, stage, cloud_config)
+    flags(line, provider, stage, version, cloud_config)
     line.gates(gates(provider, stage, version))
     told = {**container, "command": line.command, "args": line.args}
     told = {key: value for key, value in told.items() if value or key in container}
@@ -107,20 +109,27 @@ def told_kubelet_config(
     return {**told, "featureGates": merged} if merged or "featureGates" in config else told
 
 
-def _api_server(line: CommandLine, provider: Provider, stage: Stage, cloud_config: str) -> None:
+def _api_server(
+    line: CommandLine, provider: Provider, stage: Stage, version: Version, cloud_config: str
+) -> None:
     if stage is Stage.COMPLETE:
         line.remove(CLOUD_PROVIDER)
         line.remove(CLOUD_CONFIG)
-        line.take_from(ADMISSION_ON, LABEL_ADMISSION)
-        line.add_to(ADMISSION_OFF, LABEL_ADMISSION)
+        wanted, other = ADMISSION_OFF, ADMISSION_ON
     else:
         line.set(CLOUD_PROVIDER, provider.cloud)
         line.set(CLOUD_CONFIG, cloud_config)
-        line.add_to(ADMISSION_ON, LABEL_ADMISSION)
-        line.take_from(ADMISSION_OFF, LABEL_ADMISSION)
+        wanted, other = ADMISSION_ON, ADMISSION_OFF
+    line.take_from(other, LABEL_ADMISSION)
+    if version < LABEL_ADMISSION_GONE:
+        line.add_to(wanted, LABEL_ADMISSION)
+    else:
+        line.take_from(wanted, LABEL_ADMISSION)
 
 
-def _controllers(line: CommandLine, provider: Provider, stage: Stage, cloud_config: str) -> None:
+def _controllers(
+    line: CommandLine, provider: Provider, stage: Stage, _version: Version, cloud_config: str
+) -> None:
     line.set(CLOUD_PROVIDER, EXTERNAL)
     if stage is Stage.COMPLETE:
         line.remove(CLOUD_CONFIG)
@@ -130,11 +139,13 @@ def _controllers(line: CommandLine, provider: Provider, stage: Stage, cloud_conf
         line.set(VOLUME_PLUGIN, provider.cloud)
 
 
-def _scheduler(line: CommandLine, provider: Provider, stage: Stage, cloud_config: str) -> None:
+def _scheduler(
+    line: CommandLine, provider: Provider, stage: Stage, version: Version, cloud_config: str
+) -> None:
     """It has gates alone."""
 
 
-_FLAGS: dict[str, Callable[[CommandLine, Provider, Stage, str], None]] = {
+_FLAGS: dict[str, Callable[[CommandLine, Provider, Stage, Version, str], None]] = {
     "kube-apiserver": _api_server,
     "kube-controller-manager": _controllers,
     "kube-scheduler": _scheduler,
