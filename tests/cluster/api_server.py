@@ -99,6 +99,12 @@ def status(code: int, message: str, reason: str = "", **headers: str) -> Fault:
     return lambda handler: handler.answer(code, body.encode(), named)
 
 
+def missing(name: str) -> Fault:
+    """What is answered where there is no object of this name."""
+    status = {"kind": "Status", "code": 404, "reason": "NotFound", "details": {"name": name}}
+    return plain(404, json.dumps(status).encode())
+
+
 def plain(code: int, body: bytes, **headers: str) -> Fault:
     return lambda handler: handler.answer(code, body, headers)
 

@@ -4,8 +4,8 @@ import pytest
 
 from replant.cluster.live import PAGE_SIZE
 from replant.cluster.ports import POD_DISRUPTION_BUDGETS, PODS, STORAGE_CLASSES
-from replant.errors import Final, Forbidden, NotServed, ReplantError
-from tests.cluster.api_server import Fault, plain, status
+from replant.errors import Final, Forbidden, Missing, NotServed, ReplantError
+from tests.cluster.api_server import Fault, missing, plain, status
 from tests.cluster.conftest import Cluster
 from tests.cluster.reading import names
 
@@ -56,6 +56,27 @@ def test_an_answer_that_is_no_list(
     assert message in str(caught.value)
     assert str(caught.value).isprintable()
     assert not cluster.slept
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "message"),
+    [
+        (missing("gp2"), Missing, "there is no StorageClass gp2"),
+        # Nobody has looked for the object: the kind is not served, or a proxy knows no such path.
+        (missing("gp3"), NotServed, "does not serve storageclasses.storage.k8s.io at /apis"),
+        (status(404, "could not find the requested resource", "NotFound"), NotServed, "not serve"),
+        (plain(404, b"404 page not found\n"), NotServed, "does not serve"),
+        (plain(404, HTML), NotServed, "does not serve"),
+        (plain(404, b'{"reason":"NotFound","details":{"name":5}}'), NotServed, "does not serve"),
+    ],
+)
+def test_an_object_is_missing_only_where_its_kind_is_served(
+    cluster: Cluster, fault: Fault, error: type[ReplantError], message: str
+) -> None:
+    cluster.world.always = fault
+    with pytest.raises(error, match=message) as caught:
+        cluster.read(lambda reader: reader.get(STORAGE_CLASSES, "gp2"))
+    assert type(caught.value) is error
 
 
 def test_a_kind_of_a_group_is_called_by_both(cluster: Cluster) -> None:

@@ -13,7 +13,7 @@ import yaml
 from kr8s._auth import KubeAuth
 
 from replant.cluster.live import connect
-from replant.errors import InputError, Missing, ReplantError, Unreachable
+from replant.errors import InputError, Missing, NotServed, ReplantError, Unreachable
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
 from replant.operator import shoot_access
 from replant.operator.gardener_seed import ClassCameBack
@@ -105,6 +105,17 @@ def test_a_new_shoot_takes_one_update(tmp_path: Path) -> None:
         assert annotated(seed.audit.writes, NEEDS_COMPLETE, FINISHED)
         assert not (its_shoot.audit.writes)
         assert not (its_shoot.audit.reads)
+
+
+def test_no_shoot_is_new_where_control_planes_are_not_served(tmp_path: Path) -> None:
+    """They may be there: nobody can tell. Told to be complete, old nodes would lose volumes."""
+    kinds = [it for it in definitions() if it["spec"]["names"]["kind"] != "ControlPlane"]
+    with served(tmp_path, "seed", [*kinds, stored(cluster())]) as seed:
+        with pytest.raises(NotServed, match="does not serve controlplanes"):
+            attend(seed)
+        assert seed.annotations() == set()
+        assert seed.audit.changes() == []
+        assert [it[1] for it in seed.events()] == ["NotServed"]
 
 
 @pytest.mark.parametrize(

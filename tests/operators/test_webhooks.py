@@ -182,6 +182,21 @@ def test_where_the_stage_cannot_be_told_the_answer_is_no(
         assert said in response["status"]["message"]
 
 
+def test_where_clusters_are_not_served_the_answer_is_no(tmp_path: Path) -> None:
+    with served(tmp_path, "seed", []) as seed, asking(tmp_path, seed.kubeconfig) as asked:
+        given = deployment("kube-apiserver")
+        response = asked.review(MUTATE, name="kube-apiserver", namespace=NAMESPACE, object=given)
+        assert not response["allowed"]
+        assert "does not serve clusters" in response["status"]["message"]
+
+
+def test_what_is_being_deleted_is_let_go(tmp_path: Path) -> None:
+    with asking_a_seed(tmp_path, cluster(shoot("soon"))) as asked:
+        given = deployment("kube-apiserver")
+        given["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        assert asked.told(given) == given
+
+
 def test_where_the_seed_does_not_answer_the_answer_is_no(tmp_path: Path) -> None:
     nobody = tmp_path / "nobody"
     config = {

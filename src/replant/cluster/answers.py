@@ -65,9 +65,14 @@ class TryLater(Exception):
         self.hint = hint
 
 
+class _Details(msgspec.Struct):
+    name: str = ""
+
+
 class _Status(msgspec.Struct):
     message: str = ""
     reason: str = ""
+    details: _Details | None = None
 
 
 class _ListMeta(msgspec.Struct):
@@ -108,6 +113,22 @@ def raise_if_refused(answer: Answer, question: Question) -> None:
             "others with --kubeconfig or --context"
         )
     raise Final(f"{answer.server}: GET {question.path}: the answer was {said(answer)}")
+
+
+def says_missing(answer: Answer, name: str) -> bool:
+    """Whether a server that serves a kind says that there is no object of this name.
+
+    A kind that is not served is answered with 404 too, and so is all that a proxy does not know:
+    neither names the object, and neither says that there is none.
+    """
+    if answer.status != HTTPStatus.NOT_FOUND:
+        return False
+    try:
+        status = _status.decode(answer.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    named = status.details.name if status.details else ""
+    return status.reason == "NotFound" and named == name
 
 
 def continue_token(answer: Answer, question: Question) -> str:

@@ -95,7 +95,7 @@ class Collector:
             record = self._record(kind, msgspec.Raw(await self._reader.get(resource, name)))
         except Forbidden as error:
             self.unknown[kind] = str(error)
-        except Missing:
+        except (Missing, NotServed):
             pass
         else:
             count = self._builder.counts(kind)

@@ -136,8 +136,10 @@ class LiveReader:
         path = f"{collection(resource, namespace)}/{quote(name, safe='')}"
         question = Question(path, "get", _called(resource), self.role)
         answer = await self._ask(question)
-        if answer.status == HTTPStatus.NOT_FOUND:
+        if answers.says_missing(answer, name):
             raise Missing(f"{answer.server}: there is no {resource.kind} {name}")
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise _not_served(answer, question)
         answers.raise_if_refused(answer, question)
         return answer.body
 
@@ -185,9 +187,7 @@ class LiveReader:
                 question, token = _listing(resource, namespace, self._lists), ""
                 continue
             if answer.status == HTTPStatus.NOT_FOUND:
-                raise NotServed(
-                    f"{answer.server} does not serve {question.what} at {question.path}"
-                )
+                raise _not_served(answer, question)
             answers.raise_if_refused(answer, question)
             following = answers.continue_token(answer, question)
             if following and following == token:
@@ -286,6 +286,10 @@ def _called(resource: Resource) -> str:
 
 def _listing(resource: Resource, namespace: str, role: str) -> Question:
     return Question(collection(resource, namespace), "list", _called(resource), role)
+
+
+def _not_served(answer: Answer, question: Question) -> NotServed:
+    return NotServed(f"{answer.server} does not serve {question.what} at {question.path}")
 
 
 def _wanted(selected: Selected) -> dict[str, str]:

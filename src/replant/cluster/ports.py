@@ -116,7 +116,7 @@ class Reader(Protocol):
     """Reads a cluster. Errors: Forbidden, NotServed, Unreachable."""
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> bytes:
-        """One object as the server sent it; Missing if there is none."""
+        """One object as the server sent it; Missing if there is none of a kind that is served."""
         ...
 
     def watch(self, resource: Resource, version: str) -> AsyncIterator[Change]:

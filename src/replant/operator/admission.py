@@ -85,6 +85,8 @@ def control_plane(
         name = request.name or part(deployment, "metadata", "name")
         if name not in DEPLOYMENTS:
             return ALLOWED
+        if _leaves(deployment):
+            return ALLOWED  # else its finalizers would never come off
         cluster = await _cluster(reader, request.namespace)
         if cluster is None:
             return ALLOWED  # it is not in the namespace of a shoot
@@ -120,6 +122,11 @@ def shoots(provider: Provider) -> Judge:
         return _no(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, causes)
 
     return judge
+
+
+def _leaves(obj: Object) -> bool:
+    """Whether an object is being deleted: then only what holds it is still taken off."""
+    return part(obj, "metadata", "deletionTimestamp") is not None
 
 
 async def _cluster(reader: Reader, name: str) -> Object | None:

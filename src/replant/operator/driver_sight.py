@@ -198,10 +198,7 @@ class Sight:
 
     async def cr(self, driver: Driver) -> Object | None:
         """What is asked of a driver; nothing where nobody can ask, without its CRD."""
-        try:
-            return await _got(self._sides.nodes.reader, cr_resource(driver), CR_NAME, "")
-        except NotServed:
-            return None
+        return await _got(self._sides.nodes.reader, cr_resource(driver), CR_NAME, "")
 
     async def get(self, kind: str, name: str, namespace: str = "") -> Object | None:
         """One object, if it is there. Of a Secret, only who it is."""
@@ -317,7 +314,7 @@ async def _listed(reader: Reader, resource: Resource) -> list[Object]:
 async def _got(reader: Reader, resource: Resource, name: str, namespace: str) -> Object | None:
     try:
         body = await reader.get(resource, name, namespace=namespace)
-    except Missing:
+    except (Missing, NotServed):
         return None
     try:
         if resource.kind == "Secret":

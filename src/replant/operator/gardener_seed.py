@@ -14,6 +14,7 @@ from replant.errors import (
     Forbidden,
     InputError,
     Missing,
+    NotServed,
     ReplantError,
     Retryable,
     Uncertain,
@@ -51,6 +52,7 @@ _REASONS: dict[type[ReplantError], str] = {
     Unreachable: "Unreachable",
     Forbidden: "Forbidden",
     Missing: "Missing",
+    NotServed: "NotServed",
     ClassCameBack: "LegacyClassCameBack",
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from replant.cluster.ports import CSI_NODES, FEATURE_GATES, Reader, Resource, Writer
-from replant.errors import Final, Forbidden, Missing, Refused, printable
+from replant.errors import Final, Forbidden, Missing, NotServed, Refused, printable
 from replant.execute.actuators import KUBELETS, Place, Replica, Wanted
 from replant.gates.featuresets import CUSTOM
 from replant.gates.versions import Version
@@ -140,7 +140,7 @@ class OpenShift:
     async def _get(self, resource: Resource, name: str) -> Object:
         try:
             body = await self._reader.get(resource, name)
-        except Missing as error:
+        except (Missing, NotServed) as error:
             raise Final(
                 f"{error}; is this cluster OpenShift? Another way to switch gates is chosen with "
                 "--actuator"
@@ -160,7 +160,7 @@ async def controller_gates(reader: Reader) -> dict[str, bool] | None:
     """What kube-controller-manager is given, which its pods do not show; None if nobody says."""
     try:
         body = await reader.get(OPERATORS[CONTROLLER], CLUSTER)
-    except (Forbidden, Missing):
+    except (Forbidden, Missing, NotServed):
         return None
     return observed_gates(CONTROLLER, _decoded(body, OPERATORS[CONTROLLER]))
 
