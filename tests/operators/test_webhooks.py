@@ -21,7 +21,7 @@ import yaml
 
 from replant.errors import Refused
 from replant.gardener.components import told_deployment
-from replant.gardener.shoots import NEEDS_COMPLETE, Stage
+from replant.gardener.shoots import NEEDS_COMPLETE, OVERRIDE, Stage
 from replant.gates.versions import Version
 from replant.operator import webhooks as webhooks_module
 from replant.operator.admission import CHANGES
@@ -244,6 +244,51 @@ def test_shoots(tmp_path: Path) -> None:
         newer = pools("1.18.0", "1.17.3", "odd", version="1.18.9")
         assert not asked.review(VALIDATE, object=newer, oldObject=bad)["allowed"]
         assert asked.review(VALIDATE, operation="DELETE", oldObject=bad) == {"allowed": True}
+
+
+def pool(name: str, version: str) -> dict[str, Any]:
+    return {"name": name, "kubernetes": {"version": version}}
+
+
+def wrong(*workers: dict[str, Any], **metadata: Any) -> dict[str, Any]:
+    """A Shoot with these pools, of which old is wrong."""
+    found = shoot(provider={"type": "aws", "workers": list(workers)})
+    return {**found, "metadata": {**found["metadata"], **metadata}}
+
+
+OLD, FINE = pool("old", "1.17.3"), pool("fine", "1.18.0")
+CONFIRMED = {"confirmation.gardener.cloud/deletion": "true"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "passes"),
+    [
+        (wrong(OLD, FINE, annotations=CONFIRMED), True),
+        (wrong(FINE, OLD), True),
+        (wrong(OLD), True),
+        (wrong(pool("more", "1.18.1"), OLD, FINE), True),
+        (wrong(OLD, pool("fine", "1.17.3")), False),
+        (wrong(pool("old", "1.17.2"), FINE), False),
+        (wrong(OLD, FINE, pool("more", "1.17.3")), False),
+        (wrong(OLD, FINE, annotations={OVERRIDE: "1.18"}), False),
+        (wrong(OLD, FINE, annotations={OVERRIDE: "1.17"}), True),
+        (wrong(pool("old", "1.17.2"), deletionTimestamp="2026-01-01T00:00:00Z"), True),
+    ],
+)
+def test_a_shoot_that_was_wrong_before_may_change_in_all_else(
+    changed: dict[str, Any], passes: bool, tmp_path: Path
+) -> None:
+    with asking_a_seed(tmp_path) as asked:
+        response = asked.review(VALIDATE, object=changed, oldObject=wrong(OLD, FINE))
+        assert response["allowed"] is passes, response
+
+
+def test_an_annotation_that_was_wrong_before(tmp_path: Path) -> None:
+    odd = wrong(FINE, annotations={OVERRIDE: "odd"})
+    confirmed = wrong(FINE, annotations={OVERRIDE: "odd", **CONFIRMED})
+    with asking_a_seed(tmp_path) as asked:
+        assert asked.review(VALIDATE, object=confirmed, oldObject=odd)["allowed"]
+        assert not asked.review(VALIDATE, object=odd, oldObject=wrong(FINE))["allowed"]
 
 
 def test_what_is_no_review_is_refused(tmp_path: Path) -> None:

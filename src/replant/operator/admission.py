@@ -107,15 +107,16 @@ def control_plane(
 def shoots(provider: Provider) -> Judge:
     """Refuses Shoots with a pool that would miss the migration's rolling update.
 
-    What was wrong before and is not changed now is let be: finalizers must come off such a Shoot.
+    What was wrong before and is not changed now is let be, and so is a Shoot that is being
+    deleted: it must be possible to confirm that, and its finalizers must come off.
     """
 
     async def judge(request: Request) -> Answer:
         shoot = request.object
         if shoot is None or request.operation not in CHANGES:
             return ALLOWED
-        found = problems(shoot, provider)
-        if not found or (request.old is not None and _versions(request.old) == _versions(shoot)):
+        found = [] if _leaves(shoot) else problems(shoot, provider, request.old)
+        if not found:
             return ALLOWED
         message = "; ".join(map(str, found))
         causes = [_cause(it) for it in found]
@@ -135,17 +136,6 @@ async def _cluster(reader: Reader, name: str) -> Object | None:
     except Missing:
         return None
     return msgspec.json.decode(body, type=dict)
-
-
-def _versions(shoot: Object) -> list[object]:
-    """All versions that a Shoot names."""
-    workers = part(shoot, "spec", "provider", "workers")
-    pools = workers if isinstance(workers, list) else []
-    return [
-        part(shoot, "metadata", "annotations"),
-        part(shoot, "spec", "kubernetes", "version"),
-        *(part(it, "kubernetes", "version") for it in pools),
-    ]
 
 
 def _cause(problem: Problem) -> dict[str, str]:
