@@ -92,14 +92,47 @@ def test_a_class_of_another_provisioner_stays_and_so_does_one_of_another_name() 
     assert happens(Seen(cluster()), classes=others) == [NEEDS, *END]
 
 
-def test_a_class_that_goes_already_is_not_deleted_again() -> None:
-    assert happens(Seen(cluster()), classes=[replace(FOO, leaving=True)]) == [NEEDS, *END]
+def test_a_class_that_goes_already_is_waited_for_and_not_deleted_again() -> None:
+    leaving = replace(FOO, leaving=True)
+    why = "a finalizer holds the deleted StorageClass foo"
+    assert happens(Seen(cluster()), classes=[leaving]) == [Wait(60, why)]
+    other = ClassSeen("baz", "else", "v", "4", leaving=True)
+    assert happens(Seen(cluster()), classes=[other]) == [NEEDS, *END]
+
+
+def moved(kind: str | None, state: str = "Succeeded") -> dict[str, Any]:
+    return {**shoot(), "status": {"lastOperation": {"type": kind, "state": state}}}
+
+
+@pytest.mark.parametrize("kind", ["Migrate", "Restore"])
+@pytest.mark.parametrize("state", ["Processing", "Succeeded"])
+def test_a_shoot_that_comes_from_another_seed_is_not_new(kind: str, state: str) -> None:
+    """Its control plane is not there yet, and its nodes may be old."""
+    seen = Seen(cluster(moved(kind, state)))
+    assert happens(seen, control_plane=False) == [Wait(60, "the shoot is moved to another seed")]
+    assert happens(seen, control_plane=True) == [NEEDS, *END]
+
+
+@pytest.mark.parametrize("kind", ["Create", None])
+def test_a_shoot_that_is_created_is_new(kind: str | None) -> None:
+    first = happens(Seen(cluster(moved(kind, "Processing"))), control_plane=False)[0]
+    assert first == Annotate((NEEDS_COMPLETE, FINISHED), "7", "the shoot is new")
+
+
+@pytest.mark.parametrize("marks", [(), (NEEDS_COMPLETE,)])
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_shoot_that_is_being_deleted_is_left_alone(marks: tuple[str, ...], exists: bool) -> None:
+    going = shoot()
+    going["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    done = happens(Seen(cluster(going, *marks)), control_plane=exists)
+    assert done == [Leave("the shoot is being deleted")]
 
 
 @pytest.mark.parametrize(
     ("kubelets", "why"),
     [
         ({"n": "v1.17.0"}, "1 kubelet (n) below 1.18"),
+        ({"n": "v1.18.0", "new": ""}, "1 kubelet (new) without a version yet"),
         ({"a": "v1.17.17-gke.1", "b": "v1.18.0"}, "1 kubelet (a) below 1.18"),
         (
             dict.fromkeys("edcba", "1.16.0"),

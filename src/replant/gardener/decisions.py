@@ -30,8 +30,13 @@ DEPLOYMENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """Nudged in this order once a shoot needs the gates of a complete migration."""
 
 OLD_NODES_WAIT = 60
+MOVING_WAIT = 60
+LEAVING_WAIT = 60
 HIBERNATION_WAIT = 300
 """Seconds. Waking is told by the Cluster's change; this is for a change that was not heard of."""
+
+MOVING = ("Migrate", "Restore")
+"""The operations by which a shoot goes to another seed, with all the nodes that it has."""
 
 _NAMED = 3
 """So many nodes are named; then they are counted."""
@@ -148,6 +153,8 @@ def decide(seen: Seen, provider: Provider) -> Action:
 def _not_now(shoot: Object, version: Version, migration: Version) -> str:
     if version.first_patch < migration:
         return f"{version} is before {migration.of_minor}"
+    if part(shoot, "metadata", "deletionTimestamp") is not None:
+        return "the shoot is being deleted"
     if part(shoot, "status", "lastOperation", "state") == "Failed":
         return "the shoot's last operation has failed; it is looked at when that changes"
     return ""
@@ -165,6 +172,9 @@ def _begin(
     if seen.has_control_plane is None:
         return Look.CONTROL_PLANE
     if not seen.has_control_plane:
+        if part(shoot, "status", "lastOperation", "type") in MOVING:
+            # It is not new, only not here yet, or here no longer: its nodes may be old.
+            return Wait(MOVING_WAIT, "the shoot is moved to another seed")
         return _annotate(cluster, "the shoot is new", NEEDS_COMPLETE, FINISHED)
     if version.first_patch != migration:
         return Leave(f"{version} is not of the minor {migration.of_minor}, with which it migrates")
@@ -183,11 +193,17 @@ def _migrate(seen: Seen, cluster: Object, provider: Provider, migration: Version
         return Complain("BadKubeletVersion", str(error))
     if old:
         return Wait(OLD_NODES_WAIT, f"{_named(old)} below {migration.of_minor}")
+    if silent := sorted(node for node, version in seen.kubelets.items() if not version):
+        return Wait(OLD_NODES_WAIT, f"{_named(silent)} without a version yet")
     if seen.classes is None:
         return Look.CLASSES
-    for found in seen.classes:
-        if (found.name, found.provisioner) in provider.classes and not found.leaving:
+    legacy = [it for it in seen.classes if (it.name, it.provisioner) in provider.classes]
+    for found in legacy:
+        if not found.leaving:
             return DeleteClass(found)
+    if legacy:
+        names = ", ".join(shown(it.name) for it in legacy)
+        return Wait(LEAVING_WAIT, f"a finalizer holds the deleted StorageClass {names}")
     return _annotate(cluster, "only new nodes, and no legacy class, are left", NEEDS_COMPLETE)
 
 
@@ -207,9 +223,14 @@ def _annotate(cluster: Object, why: str, *names: str) -> Action:
 
 
 def _older(kubelets: Mapping[str, str], migration: Version) -> list[str]:
-    """The nodes whose kubelet is older; InputError for one that says nothing that can be read."""
+    """The nodes whose kubelet is older; InputError for one that says what cannot be read.
+
+    One that says nothing at all has just been registered.
+    """
     old = []
     for node, written in kubelets.items():
+        if not written:
+            continue
         try:
             version = Version.parse(written)
         except ValueError:
