@@ -358,7 +358,9 @@ def test_the_manifests_lead_to_the_paths_that_are_served() -> None:
         leads_to = webhook["clientConfig"]["service"]
         assert leads_to["name"] == service["metadata"]["name"]
         assert leads_to["namespace"] == service["metadata"]["namespace"]
-        assert webhook["failurePolicy"] == "Fail"
+        # Nobody's Shoot is to wait for a webhook of one provider.
+        held = leads_to["path"] == MUTATE
+        assert webhook["failurePolicy"] == ("Fail" if held else "Ignore")
         assert webhook["timeoutSeconds"] > WEBHOOK_TIMEOUT
         [rule] = webhook["rules"]
         assert set(rule["operations"]) == set(CHANGES)
