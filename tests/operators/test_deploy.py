@@ -38,7 +38,10 @@ def test_a_pod_is_started_as_it_can_be(name: str) -> None:
     spec = deployments()[name]
     pod = spec["template"]["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
-    [account] = [it for it in documents("rbac/gardener.yaml") if it["kind"] == "ServiceAccount"]
+    role = "rbac/gardener-webhooks.yaml" if name == "replant-webhooks" else "rbac/gardener.yaml"
+    [account] = [it for it in documents(role) if it["kind"] == "ServiceAccount"]
+    [binding] = [it for it in documents(role) if it["kind"] == "ClusterRoleBinding"]
+    assert [it["name"] for it in binding["subjects"]] == [account["metadata"]["name"]]
     assert pod["serviceAccountName"] == account["metadata"]["name"]
     [container] = pod["containers"]
     first, *arguments = container["args"]

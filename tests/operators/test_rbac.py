@@ -1,4 +1,4 @@
-"""The role that ships may do what the operator does, and nothing else."""
+"""Each role that ships may do what is done with it in a seed, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import yaml
 
 from replant.errors import ReplantError
 from replant.gardener.shoots import NEEDS_COMPLETE
-from tests.gardener.objects import cluster
+from replant.operator.webhooks import VALIDATE
+from tests.cli.shell import replant
+from tests.execute.living import shoot_of, small
+from tests.gardener.objects import NAMESPACE, cluster, deployment, shoot
 from tests.operators.seeds import (
     CLUSTER_PATH,
     Served,
@@ -23,24 +26,26 @@ from tests.operators.seeds import (
     stored,
 )
 from tests.operators.test_operator import run
+from tests.operators.test_webhooks import asking
 
-FILE = Path(__file__).parents[2] / "deploy" / "rbac" / "gardener.yaml"
+ROLES = Path(__file__).parents[2] / "deploy" / "rbac"
 VERBS = {"PATCH": "patch", "POST": "create", "GET": "get"}
 
 Right = tuple[str, str, str, str]
 
 
-def rules() -> list[dict[str, Any]]:
-    found = {it["kind"]: it for it in yaml.safe_load_all(FILE.read_text())}
+def rules(role: str) -> list[dict[str, Any]]:
+    text = (ROLES / f"{role}.yaml").read_text()
+    found = {it["kind"]: it for it in yaml.safe_load_all(text)}
     granted: list[dict[str, Any]] = found["ClusterRole"]["rules"]
     return granted
 
 
-def granted() -> set[Right]:
+def granted(role: str = "gardener") -> set[Right]:
     """Verb, group, resource and name; no name where any will do."""
     return {
         (verb, group, resource, name)
-        for rule in rules()
+        for rule in rules(role)
         for verb in rule["verbs"]
         for group in rule["apiGroups"]
         for resource in rule["resources"]
@@ -93,3 +98,33 @@ def test_the_role_may_what_is_done(tmp_path: Path) -> None:
     watches = {it for it in granted() if it[0] == "watch"}
     assert watches == {("watch", "extensions.gardener.cloud", "clusters", "")}
     assert done == granted() - watches
+
+
+def test_the_role_of_the_webhooks_may_look_clusters_up_and_nothing_else(tmp_path: Path) -> None:
+    with (
+        served(tmp_path, "seed", [*definitions(), stored(cluster())]) as seed,
+        asking(tmp_path, seed.kubeconfig) as webhooks,
+    ):
+        webhooks.told(deployment("kube-apiserver"))
+        webhooks.review(VALIDATE, object=shoot())
+        done = asked(seed)
+    assert done == granted("gardener-webhooks")
+
+
+def test_the_role_for_looking_may_what_is_done_to_look(tmp_path: Path) -> None:
+    with shoot_of(small(1), tmp_path) as kubeconfig:
+        due = cluster(shoot("1.24.17", override="1.24"))
+        objects = [*control_plane(), secret(kubeconfig.read_text(), "gardener"), stored(due)]
+        with served(tmp_path, "seed", [*definitions(), *objects]) as seed:
+            to_seed = ("--kubeconfig", str(seed.kubeconfig))
+            code, _out, err = replant("status", "--shoots", *to_seed)
+            assert code == 0, err
+            code, _out, err = replant("plan", "enable", "--shoot", NAMESPACE, *to_seed)
+            assert code == 0, err
+            assert seed.audit.writes == []
+            done = asked(seed)
+    # A plan asks for one component; apply asks for whichever it waits for.
+    components = {it for it in granted("gardener-status") if it[2] == "deployments"}
+    assert done <= granted("gardener-status")
+    assert granted("gardener-status") - done <= components
+    assert done & components
