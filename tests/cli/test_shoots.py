@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import Iterator
@@ -12,7 +13,11 @@ import msgspec
 import pytest
 import yaml
 
+from replant.cluster.live import connect
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
+from replant.gardener.standing import ShootStanding
+from replant.operator import shoot_access
+from replant.operator.survey import survey
 from replant.plan.model import NodeMethod, Plan, RollNodes
 from tests.cli.shell import replant
 from tests.execute.living import shoot_of, small
@@ -78,7 +83,7 @@ def test_how_far_all_shoots_of_a_seed_are(tmp_path: Path) -> None:
         ) as seed,
     ):
         code, out, err = replant("status", "--shoots", *config(seed), "-o", "json")
-        assert (code, err) == (0, "")
+        assert (code, err) == (1, "error: 1 of 13 shoots could not be read\n")
         _, told, _ = replant("status", "--shoots", *config(seed))
         _, dumped, _ = replant("status", "--shoots", *config(seed), "-o", "yaml")
         for cluster_served in (seed, rolling, rolled):
@@ -125,11 +130,36 @@ def test_a_seed_without_shoots_and_what_is_none(tmp_path: Path) -> None:
     with seed_of(tmp_path, [], {}) as seed:
         code, out, _ = replant("status", "--shoots", *config(seed))
         assert (code, out.splitlines()[-1]) == (0, "0 shoots")
-        code, _, err = replant("status", "--shoots", "--nodes", *config(seed))
-        assert (code, "--shoots goes with neither" in err) == (1, True)
+        for option in (
+            ("--nodes",), ("--plugin", "aws-ebs"), ("-f", "x"), ("--recursive",),
+            ("--journal", "x"), ("--server-version", "1.24"), ("--max-size", "1"),
+        ):  # fmt: skip
+            code, _, err = replant("status", "--shoots", *option, *config(seed))
+            assert (code, "--shoots does not go with --" in err) == (1, True), err
     with served(tmp_path, "other", []) as other:
         code, _, err = replant("status", "--shoots", *config(other))
         assert (code, "is this a seed of Gardener?" in err) == (1, True)
+
+
+def test_one_that_is_odd_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def usable(_text: bytes) -> dict[str, Any]:
+        raise ZeroDivisionError("a mistake of ours, with a key in it")
+
+    monkeypatch.setattr(shoot_access, "usable", usable)
+    clusters = [cluster(name="odd"), cluster(None, FINISHED, name="finished")]
+
+    async def look(seed: Served) -> list[ShootStanding]:
+        async with connect(str(seed.kubeconfig), tries=1) as reader:
+            return await survey(reader)
+
+    with seed_of(tmp_path, clusters, {"odd": "x"}) as seed:
+        found = {it.cluster: (it.state, it.waits_for, it.unread) for it in asyncio.run(look(seed))}
+    assert found == {
+        "finished": ("finished", "", False),
+        "odd": ("stuck", "looking failed with ZeroDivisionError", True),
+    }
 
 
 @contextlib.contextmanager

@@ -317,7 +317,21 @@ def kubeconfig(**more: Any) -> str:
         (f"token: {KEY}", "has no users"),
         (kubeconfig(clusters=KEY), "has no clusters"),
         (kubeconfig(contexts=[]), "does not name a server"),
-        (kubeconfig(contexts=None), "does not name a server"),
+        (kubeconfig(contexts=None), "has no contexts"),
+        (kubeconfig(contexts=5), "has no contexts"),
+        (kubeconfig(contexts=[5]), "has an entry without a name in contexts"),
+        (kubeconfig(clusters=[{"name": [KEY]}]), "has an entry without a name in clusters"),
+        (kubeconfig(users=[{"name": {"a": KEY}}]), "has an entry without a name in users"),
+        (kubeconfig(**{"current-context": ["c"]}), "does not name a server"),
+        (
+            kubeconfig(contexts=[{"name": "c", "context": {"cluster": ["c"], "user": "u"}}]),
+            "does not name a server",
+        ),
+        (kubeconfig(clusters=[{"name": "c", "cluster": {"server": 5}}]), "does not name a server"),
+        (
+            kubeconfig(contexts=[{"name": "c", "context": {"cluster": "c", "user": ["u"]}}]),
+            "cannot be used",
+        ),
         (
             kubeconfig(contexts=[{"name": "c", "context": {"cluster": "", "user": "u"}}]),
             "does not name a server",

@@ -75,10 +75,9 @@ def command(
 
     report = Report(verbose=verbose)
     if shoots:
-        if plugins or every_node or given["paths"]:
-            raise click.UsageError("--shoots goes with neither --plugin, --nodes nor -f")
+        _only_with_shoots(ctx)
         click.echo(_shoots(given, output, report), nl=False)
-        return
+        ctx.exit(FAILED if report.failed else 0)
     try:
         with collector_off():
             found = standing(Scanning(report, **given).inventory(), plugins)
@@ -88,6 +87,16 @@ def command(
     run = None if given["paths"] else _run(journal, given, report)
     click.echo(rendered(found, output, run, every_node=every_node), nl=False)
     ctx.exit(FAILED if report.failed else 0)
+
+
+def _only_with_shoots(ctx: click.Context) -> None:
+    """Refuse what would be passed over in silence."""
+    taken = ("shoots", "kubeconfig", "context", "output", "verbose")
+    for option in ctx.command.params:
+        name = option.name or ""
+        default = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+        if name not in taken and not default:
+            raise click.UsageError(f"--shoots does not go with {option.opts[-1]}")
 
 
 def _shoots(given: dict[str, Any], output: str, report: Report) -> str:
@@ -105,6 +114,8 @@ def _shoots(given: dict[str, Any], output: str, report: Report) -> str:
             return await survey(reader)
 
     found = asyncio.run(look())
+    if unread := [it.cluster for it in found if it.unread]:
+        report.problem(f"{len(unread)} of {len(found)} shoots could not be read")
     if output == "json":
         return json_document.json_text(shoots.document(found))
     if output == "yaml":

@@ -55,6 +55,8 @@ class ShootStanding:
     version: str
     state: State
     waits_for: str = ""
+    unread: bool = False
+    """Whether it could not be looked at, so that nobody knows how far it is."""
 
 
 def standing_of(
@@ -71,6 +73,7 @@ def standing_of(
         version=str(part(shoot, "spec", "kubernetes", "version") or ""),
         state=State.STUCK if trouble else state,
         waits_for=trouble or waits_for,
+        unread=bool(trouble),
     )
 
 

@@ -115,11 +115,13 @@ def usable(text: bytes) -> dict[str, Any]:
         raise BadKubeconfig("is not YAML") from None
     if not isinstance(config, dict):
         raise BadKubeconfig("is not an object")
-    for kind, field in (("users", "user"), ("clusters", "cluster")):
+    for kind, field in (("users", "user"), ("clusters", "cluster"), ("contexts", "context")):
         entries = config.get(kind)
         if not isinstance(entries, list):
             raise BadKubeconfig(f"has no {kind}")
         for entry in entries:
+            if not isinstance(part(entry, "name"), str):
+                raise BadKubeconfig(f"has an entry without a name in {kind}")
             _must_be_harmless(part(entry, field), kind)
     if not _server(config):
         raise BadKubeconfig("does not name a server by its current context")
@@ -132,12 +134,17 @@ def _must_be_harmless(said: object, kind: str) -> None:
             raise BadKubeconfig(f"{why} in {kind}: {field}; only data of its own are used")
 
 
-def _server(config: dict[str, Any]) -> object:
+def _server(config: dict[str, Any]) -> str:
     """Where the current context leads: without it a client might take another cluster for it."""
-    contexts = {part(it, "name"): part(it, "context") for it in config.get("contexts") or ()}
-    clusters = {part(it, "name"): part(it, "cluster") for it in config["clusters"]}
-    name = part(contexts.get(config.get("current-context")), "cluster")
-    return part(clusters.get(name), "server") if isinstance(name, str) and name else None
+    name = part(_entry(config["contexts"], config.get("current-context"), "context"), "cluster")
+    server = part(_entry(config["clusters"], name, "cluster"), "server")
+    return server if isinstance(server, str) else ""
+
+
+def _entry(entries: list[Any], name: object, field: str) -> object:
+    """What the entry of a name says; of two, a client takes the one that it likes."""
+    named = [part(it, field) for it in entries if part(it, "name") == name]
+    return named[-1] if named and name else None
 
 
 async def kubeconfig_of(seed: Reader, namespace: str) -> dict[str, Any]:

@@ -61,6 +61,9 @@ async def _standing(
         return await _asked(seen, cluster, provider, visit(str(name)))
     except ReplantError as error:
         return standing_of(cluster, provider, None, str(error))
+    except Exception as error:  # noqa: BLE001 - one that is odd must not hide all others
+        # Only its sort: what is odd may be a kubeconfig, and is not to be quoted.
+        return standing_of(cluster, provider, None, f"looking failed with {type(error).__name__}")
 
 
 async def _asked(seen: Seen, cluster: Object, provider: Provider, way: Any) -> ShootStanding:
