@@ -81,7 +81,7 @@ class Migration:
             async with AsyncExitStack() as held:
                 return await _Pass(self, name, cluster, held).go()
         except (Conflict, Uncertain):
-            raise  # it is looked at again at once, and nobody has to know
+            raise  # it is looked at again, and nobody has to know
         except ReplantError as error:
             if cluster is not None:
                 await self.teller.tell(cluster, _REASONS.get(type(error), "Failed"), str(error))

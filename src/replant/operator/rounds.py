@@ -11,6 +11,8 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, suppress
 
+from replant.errors import Conflict
+
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0
 """Seconds after a failure, doubled each time."""
 
@@ -74,6 +76,8 @@ class Rounds:
                 try:
                     wait = await self._once(key, failed=tries > 0)
                     tries = 0
+                except Conflict:
+                    wait = self._pause(0)  # somebody else has written meanwhile: nothing has failed
                 except Exception as error:  # noqa: BLE001 - whatever it is, others go on
                     wait = self._pause(tries)
                     tries += 1

@@ -1,4 +1,4 @@
-"""Tells people what keeps an object from going on: an Event about it, once for each thing."""
+"""Tells people what keeps an object from going on: Events about it, each thing once in a while."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ NAMESPACE = "default"
 """Where events about objects without a namespace have to be."""
 _LONGEST = 1024
 """So long a message may be."""
+AGAIN = 1800
+"""Seconds after which a thing that still holds is said again: clusters forget Events in an hour."""
 
 
 class Teller:
-    """Writes Events. The same thing about the same object is told once, however often it fails.
+    """Writes Events. A thing about an object is told once in half an hour, however often it fails.
 
-    The name of an Event is made from what it says, so that who starts anew does not repeat it.
+    The name of an Event is made from what it says and the half hour, so that who starts anew does
+    not repeat it.
     """
 
     def __init__(
@@ -33,22 +36,28 @@ class Teller:
         self._writer = writer
         self._note = note
         self._now = now
-        self._told: dict[str, str] = {}
-        """By the object: the last thing said about it."""
+        self._slot = 0
+        self._told: set[str] = set()
+        """What was said in this half hour."""
 
     async def tell(self, about: Object, reason: str, message: str) -> None:
-        """Say it, unless it was said last. A cluster that does not take it is no reason to stop."""
+        """Say it, unless it was said lately. A cluster that takes no Event is no reason to stop."""
         message = printable(message)[:_LONGEST]
         uid = str(part(about, "metadata", "uid") or "")
         name = str(part(about, "metadata", "name") or "")
-        digest = sha256(f"{uid}{reason}{message}".encode()).hexdigest()[:16]
-        if self._told.get(name) == digest:
+        now = self._now()
+        slot = int(now.timestamp()) // AGAIN
+        if slot != self._slot:
+            self._slot, self._told = slot, set()
+        digest = sha256(f"{slot} {uid}{reason}{message}".encode()).hexdigest()[:16]
+        said = f"{name}.{digest}"
+        if said in self._told:
             return
-        time = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        time = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         event = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{name}.{digest}", "namespace": NAMESPACE},
+            "metadata": {"name": said, "namespace": NAMESPACE},
             "involvedObject": {
                 "apiVersion": str(about.get("apiVersion") or ""),
                 "kind": str(about.get("kind") or ""),
@@ -70,4 +79,4 @@ class Teller:
         except ReplantError as error:
             self._note(f"an Event about {name} could not be written: {error}")
             return
-        self._told[name] = digest
+        self._told.add(said)
