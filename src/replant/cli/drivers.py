@@ -30,10 +30,7 @@ Examples:
 """
 
 _yes = click.option("--yes", is_flag=True, help="Do it. Without it, it is only shown.")
-_timeout = click.option(
-    "--timeout", type=click.IntRange(min=1), default=900, show_default=True, metavar="SECONDS",
-    help="How long it may take until the driver runs, or is gone.",
-)  # fmt: skip
+_timeout = options.timeout("a driver's start, or its going,")
 _values = click.option(
     "--values", type=click.Path(path_type=Path), metavar="FILE",
     help="Which images drivers run; those of src/replant/drivers/values.yaml by default.",
