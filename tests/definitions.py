@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 
-def definition(kind: str, plural: str, group: str) -> dict[str, Any]:
-    """A kind for the whole cluster, with a status of its own."""
+def definition(kind: str, plural: str, group: str, scope: str = "Cluster") -> dict[str, Any]:
+    """A kind with a status of its own."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {
         "name": "v1",
@@ -21,7 +21,7 @@ def definition(kind: str, plural: str, group: str) -> dict[str, Any]:
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Cluster",
+            "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
             "versions": [version],
         },

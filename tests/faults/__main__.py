@@ -36,10 +36,24 @@ def every(step: int, *, undo: bool, faults: tuple[Fault, ...]) -> CasesAt:
     return cases
 
 
+def killed(step: int) -> CasesAt:
+    """A kill before and after every so many-th write; another process resumes."""
+
+    def cases(number: int, _request: Request) -> Iterator[Case]:
+        if number % step == 0:
+            yield Case(Fault.KILL_BEFORE)
+            yield Case(Fault.KILL_AFTER)
+
+    return cases
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("which", choices=("small", "20-nodes"))
     parser.add_argument("--every", type=int, default=1, help="only every so many-th of the writes")
+    parser.add_argument(
+        "--kills", action="store_true", help="only kills before and after a write, then resumed"
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--only", default="", help="only migrations with this in their name")
     given = parser.parse_args()
@@ -49,7 +63,10 @@ def main() -> int:
         if given.only not in migration.name:
             continue
         faults = SOME if migration.reduced else (*KILLS, *ANSWERS)
-        cases = every(given.every * migration.every, undo=migration.undo, faults=faults)
+        step = given.every * migration.every
+        cases = every(step, undo=migration.undo, faults=faults)
+        if given.kills:
+            cases = killed(step)
         bad += show(disturb(migration, cases, given.workers))
         if given.which == "small" and not given.only:
             bad += show(endure(migration, WEATHERS, given.workers))

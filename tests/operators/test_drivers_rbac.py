@@ -15,6 +15,7 @@ from replant.drivers.crds import crds
 from replant.drivers.kinds import KINDS
 from replant.objects import Object
 from replant.operator.health import HEALTH, READY
+from tests.definitions import definition
 from tests.drivers.test_adoption import workload
 from tests.operators.driving import World, cloud, openshift, run
 from tests.operators.granting import Right, operands, passed_on, rights
@@ -69,29 +70,12 @@ def _right(method: str, path: str) -> Right | None:
     return verb, group, resource, name[0] if name else ""
 
 
-def definition(group: str, kind: str, plural: str, scope: str) -> Object:
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": "v1", "served": True, "storage": True,
-               "schema": {"openAPIV3Schema": schema}}  # fmt: skip
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [version],
-        },
-    }
-
-
 SNAPSHOTS = "snapshot.storage.k8s.io"
 OTHERS = (
-    definition(SNAPSHOTS, "VolumeSnapshotClass", "volumesnapshotclasses", "Cluster"),
-    definition(SNAPSHOTS, "VolumeSnapshotContent", "volumesnapshotcontents", "Cluster"),
-    definition(SNAPSHOTS, "VolumeSnapshot", "volumesnapshots", "Namespaced"),
-    definition("core.libopenstorage.org", "StorageCluster", "storageclusters", "Namespaced"),
+    definition("VolumeSnapshotClass", "volumesnapshotclasses", SNAPSHOTS),
+    definition("VolumeSnapshotContent", "volumesnapshotcontents", SNAPSHOTS),
+    definition("VolumeSnapshot", "volumesnapshots", SNAPSHOTS, "Namespaced"),
+    definition("StorageCluster", "storageclusters", "core.libopenstorage.org", "Namespaced"),
 )
 
 

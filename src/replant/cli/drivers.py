@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -31,10 +30,6 @@ Examples:
 
 _yes = click.option("--yes", is_flag=True, help="Do it. Without it, it is only shown.")
 _timeout = options.timeout("a driver's start, or its going,")
-_values = click.option(
-    "--values", type=click.Path(path_type=Path), metavar="FILE",
-    help="Which images drivers run; those of src/replant/drivers/values.yaml by default.",
-)  # fmt: skip
 
 
 def _driver(ctx: click.Context, param: click.Parameter, value: Any) -> Any:  # noqa: ARG001
@@ -53,7 +48,7 @@ _one = click.argument("driver", callback=_driver, metavar="DRIVER")
 
 
 def _common(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (options.context, options.kubeconfig, _values):
+    for option in (options.context, options.kubeconfig, options.values):
         command = option(command)
     return command
 

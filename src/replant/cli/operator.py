@@ -99,10 +99,7 @@ def _classes(
     "--cloud-config", metavar="PATH",
     help="Where control planes find the cloud's configuration.",
 )  # fmt: skip
-@click.option(
-    "--values", type=click.Path(path_type=Path), metavar="FILE",
-    help="Which images drivers run, and where a mirror has them; those that ship by default.",
-)  # fmt: skip
+@options.values
 @click.option(
     "--node-kubeconfig", metavar="FILE",
     help="Leads to the cluster where nodes are, if controllers of drivers run in another.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -54,6 +55,10 @@ def selector(ctx: click.Context, param: click.Parameter, value: str | None) -> A
 
 
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
+values = click.option(
+    "--values", type=click.Path(path_type=Path), metavar="FILE",
+    help="Which images drivers run, and where a mirror has them; those that ship by default.",
+)  # fmt: skip
 run_report = click.option(
     "--report", metavar="FILE.html",
     help="Write how it went as one HTML page, also if it is stopped.",
