@@ -8,7 +8,7 @@ import pytest
 
 from replant.cluster.ports import LEASES
 from replant.errors import Final, Refused
-from replant.execute.lease import DURATION, NAME, Lease, look
+from replant.execute.lease import DURATION, NAME, UNFINISHED, Lease, look
 from replant.execute.namespace import NAMESPACE
 from tests.execute.memory import Api, Clock
 
@@ -68,6 +68,44 @@ def test_one_that_is_dead_is_waited_for_and_then_stopped_for_good() -> None:
         with pytest.raises(Refused, match="taken over by"):
             await dead.renew({})
         assert holder(api) == next_one.holder
+
+    asyncio.run(story())
+
+
+def test_who_ends_while_it_is_waited_for_has_the_last_word() -> None:
+    async def story() -> None:
+        api, clock = Api(), Clock()
+        ending = lease(api, clock)
+        await ending.acquire()
+        await ending.mark("run-1 in a file")
+
+        class Meanwhile(Clock):
+            async def sleep(self, seconds: float) -> None:
+                if not self.slept:
+                    await ending.mark("")
+                    await ending.release()
+                await super().sleep(seconds)
+
+        next_one = lease(api, Meanwhile())
+        await next_one.acquire()
+        next_one.refuse_beside()  # there is nothing unfinished any more
+        assert UNFINISHED not in (api.named(NAME)["metadata"].get("annotations") or {})
+
+    asyncio.run(story())
+
+
+def test_a_run_that_is_unfinished_elsewhere_is_known_to_the_next() -> None:
+    async def story() -> None:
+        api, clock = Api(), Clock()
+        stopped = lease(api, clock)
+        await stopped.acquire()
+        await stopped.mark("run-1 in a file")
+        await stopped.release()
+        next_one = lease(api, clock)
+        await next_one.acquire()
+        next_one.refuse_beside("run-1")
+        with pytest.raises(Refused, match="run-1 in a file"):
+            next_one.refuse_beside("run-2")
 
     asyncio.run(story())
 

@@ -82,7 +82,7 @@ class Lease:
         await ensure_namespace(self._reader, self._writer, self._timing, self._notice)
         held = await self._look()
         if held is not None and held.holder and held.holder != self.holder:
-            await self._see_dead(held)
+            held = await self._see_dead(held)
         if held is not None:
             self._elsewhere = (held.metadata.annotations or {}).get(UNFINISHED, "")
         await self._write({})
@@ -119,8 +119,11 @@ class Lease:
     def _annotations(self, status: Mapping[str, str]) -> dict[str, str | None]:
         return {**status, UNFINISHED: self._elsewhere or None}
 
-    async def _see_dead(self, held: Held) -> None:
-        """Wait until whoever holds it would have renewed it, by our own clock and not by theirs."""
+    async def _see_dead(self, held: Held) -> Held | None:
+        """Wait until whoever holds it would have renewed it, by our own clock and not by theirs.
+
+        Gives it as it is by then: who came to an end meanwhile may have left another word.
+        """
         version, until = held.metadata.resource_version, self._timing.now() + DURATION
         self._notice(
             f"Replant on {held.holder} may be at work in this cluster; waiting for up to "
@@ -130,12 +133,13 @@ class Lease:
             await self._timing.sleep(1.0)
             seen = await self._look()
             if seen is None or not seen.holder:
-                return
+                return seen
             if seen.metadata.resource_version != version:
                 raise Refused(
                     f"Replant on {seen.holder} is at work in this cluster. Only one can be: wait "
                     "until it ends, or end it; what it has begun can then be resumed."
                 )
+        return held
 
     async def _write(self, status: Mapping[str, str], holder: str | None = None) -> None:
         holder = self.holder if holder is None else holder
