@@ -7,7 +7,7 @@ plugin, the cloud, the CSI driver and its attacher are real processes that act o
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,14 @@ from tests.real.ground.processes import settled
 from tests.real.ground.volumes import attachment_state, end_pod, new_volume, pod_object
 
 ON, OFF = {GATE: True}, {GATE: False}
+Recorded = Mapping[str, Sequence[dict[str, Any]]]
+"""By story, what earlier runs have seen of its steps."""
+NOTHING: Recorded = {}
 SAMPLES, PAUSE = 12, 0.05
+LOOKS = 6
+"""So often it is looked before what is seen is held to be what it comes to."""
+SEEN_BY_NOW = 1.0
+"""So many seconds after a CSINode is written its watchers know of it; a pod may well be quicker."""
 
 
 class Story:
@@ -33,7 +40,7 @@ class Story:
         self.steps: list[dict[str, Any]] = []
         self._stage = stage
         self._api = stage.plane.api
-        self._calls = 0
+        self._calls = self._calls_seen = 0
         self._pod_was, self._raced = "gone", False
 
     def start(self, node: LightNode, **owner: object) -> None:
@@ -68,17 +75,28 @@ class Story:
         found = self._api.find("Pod", self.volume.name, "default")
         return found["status"]["phase"] if found else "gone"
 
-    def write_down(self, step: str, seen: dict[str, Any]) -> None:
+    def is_as_recorded(self, step: dict[str, Any]) -> bool:
+        """Whether earlier runs have seen the same of this step, if they have seen any."""
+        recorded = self._stage.recorded.get(self.order)
+        return recorded is None or recorded[len(self.steps) :][:1] == [step]
+
+    def step(self, name: str, seen: dict[str, Any]) -> dict[str, Any]:
+        """All that is to be written down of a step, by what is seen now."""
         calls = self.volume.cloud.calls(self.volume.disk)
-        new, self._calls = calls[self._calls :], len(calls)
+        new, self._calls_seen = calls[self._calls :], len(calls)
+        step = {"step": name, **seen}
         if self._pod_was != "gone" and (sides := detached_by(new)):
-            seen["detachedBy"] = f"{sides}, while the pod is {self._pod_was}"
-            self._raced = True
-        if self._raced:
+            step["detachedBy"] = f"{sides}, while the pod is {self._pod_was}"
+        if self._raced or "detachedBy" in step:
             # Which comes last, one side's detach or the other's attach, differs from run to run.
-            del seen["disk"]
-        self._pod_was = seen["pod"]
-        self.steps.append({"step": step, **seen})
+            del step["disk"]
+        return step
+
+    def write_down(self, step: dict[str, Any]) -> None:
+        self._calls = self._calls_seen
+        self._raced |= "detachedBy" in step
+        self._pod_was = step["pod"]
+        self.steps.append(step)
 
     def seen(self) -> dict[str, Any]:
         return {
@@ -105,10 +123,13 @@ def detached_by(calls: list[dict[str, Any]]) -> str:
 class Stage:
     """Where stories are played, one after the other or side by side."""
 
-    def __init__(self, name: str, plane: ControlPlane, cloud: Cloud, stack: ExitStack) -> None:
+    def __init__(
+        self, name: str, plane: ControlPlane, cloud: Cloud, recorded: Recorded, stack: ExitStack
+    ) -> None:
         self.name = name
         self.plane = plane
         self.cloud = cloud
+        self.recorded = recorded
         self.stories: list[Story] = []
         self.nodes: list[LightNode] = []
         self._stack = stack
@@ -121,7 +142,13 @@ class Stage:
         version = self.plane.version
         node = LightNode(self.plane.api, self.cloud.instance(), version, gates, [DRIVER])
         self.nodes.append(node)
+        time.sleep(SEEN_BY_NOW)
         return self._stack.enter_context(node)
+
+    def switch(self, node: LightNode, gates: Mapping[str, bool]) -> None:
+        """Restart a node's kubelet with other gates."""
+        node.restart(gates)
+        time.sleep(SEEN_BY_NOW)
 
     def story(self, order: str) -> Story:
         self.stories.append(Story(order, self))
@@ -129,7 +156,21 @@ class Stage:
 
 
 def look(step: str, *stories: Story) -> None:
-    """Wait until nothing changes any more, and write down what is seen."""
+    """Wait until nothing changes any more, and write down what is seen.
+
+    What an earlier run has seen may take longer to come now, so it is waited for.
+    """
+    seen = _at_rest(step, stories)
+    looks = 1
+    while looks < LOOKS and not all(story.is_as_recorded(it) for story, it in seen):
+        seen = _at_rest(step, stories)
+        looks += 1
+    for story, it in seen:
+        story.write_down(it)
+
+
+def _at_rest(step: str, stories: Sequence[Story]) -> list[tuple[Story, dict[str, Any]]]:
+    """What is seen of each once nothing changes any more."""
     seen = settled(lambda: [story.seen() for story in stories], 4)
     if any(now["pod"] == "Pending" for now in seen):
         # A pod that waits may only have to wait for a detach, which takes some seconds.
@@ -139,16 +180,20 @@ def look(step: str, *stories: Story) -> None:
         # A detach that fails takes the name away and puts it back, ten times a second.
         names.append([story.sides() for story in stories])
         time.sleep(PAUSE)
-    for story, now, sides in zip(stories, seen, zip(*names, strict=True), strict=True):
-        story.write_down(step, {**now, "volumesAttached": sorted(set().union(*sides))})
+    return [
+        (story, story.step(step, {**now, "volumesAttached": sorted(set().union(*sides))}))
+        for story, now, sides in zip(stories, seen, zip(*names, strict=True), strict=True)
+    ]
 
 
 @contextmanager
-def stage(plane: ControlPlane, cloud: Cloud, folder: Path) -> Iterator[Stage]:
+def stage(
+    plane: ControlPlane, cloud: Cloud, folder: Path, recorded: Recorded = NOTHING
+) -> Iterator[Stage]:
     """A stage with the driver's controllers; what is left on it is cleared away."""
     with ExitStack() as stack:
         stack.enter_context(ControllerDriver(plane, cloud, folder))
-        stage = Stage(folder.name, plane, cloud, stack)
+        stage = Stage(folder.name, plane, cloud, recorded, stack)
         yield stage
         for story in stage.stories:
             story.end()

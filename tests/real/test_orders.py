@@ -17,7 +17,9 @@ UNREGISTERED = {**ON, "InTreePluginAWSUnregister": True}
 
 @pytest.fixture
 def stage(old: ControlPlane, cloud: Cloud, ground: Path) -> Iterator[Stage]:
-    with stories.stage(old, cloud, ground / "orders") as stage:
+    recorded = records.expected(f"orders/{old.version}").get("orders", [])
+    steps = {it["order"]: it["steps"] for it in recorded}
+    with stories.stage(old, cloud, ground / "orders", steps) as stage:
         yield stage
 
 
@@ -44,19 +46,19 @@ def right_order_there_and_back(stage: Stage) -> None:
     look("controller on", story)
     story.start(other)
     look("pod moved; its node is off", story)
-    one.restart(ON)
+    stage.switch(one, ON)
     story.start(one)
     look("drained node on, pod moved there", story)
-    other.restart(ON)
+    stage.switch(other, ON)
     stage.controller(UNREGISTERED)
     look("all nodes on, plugin unregistered in the controller", story)
     story.start(other)
     look("pod moved", story)
     stage.controller(ON)
-    one.restart(OFF)
+    stage.switch(one, OFF)
     story.start(one)
     look("plugin registered, drained node off, pod moved there", story)
-    other.restart(OFF)
+    stage.switch(other, OFF)
     stage.controller(OFF)
     look("all nodes off, controller off", story)
     story.end()
@@ -74,16 +76,16 @@ def without_a_drain(stage: Stage) -> None:
     for story in without:
         story.start(stage.node(OFF))
     look("all off", *without)
-    node_first.node.restart(ON)
+    stage.switch(node_first.node, ON)
     look("node on, pod still there", node_first)
     stage.controller(ON)
     look("controller on", *without)
     back.start(stage.node(ON))
     look("all on", back)
-    controller_first.node.restart(ON)
-    back.node.restart(OFF)
+    stage.switch(controller_first.node, ON)
+    stage.switch(back.node, OFF)
     look("node switched, pod still there", controller_first, back)
-    touched.node.restart(ON)
+    stage.switch(touched.node, ON)
     touched.touch()
     look("node switched, then a label of the pod", touched)
     stage.controller(ON)
@@ -115,7 +117,7 @@ def controller_off_first(stage: Stage) -> None:
     look("controller off", story)
     story.start(node)
     look("pod started anew on the node that is on", story)
-    node.restart(OFF)
+    stage.switch(node, OFF)
     look("node off", story)
 
 
@@ -131,5 +133,5 @@ def unregistered_first(stage: Stage) -> None:
     fresh = stage.story("wrong order: plugin unregistered in the controller, then a new pod")
     fresh.start(node)
     look("pod started on the node that is off", fresh)
-    node.restart(ON)
+    stage.switch(node, ON)
     look("node on", fresh)

@@ -90,7 +90,7 @@ def roll(name: str, gates: dict[str, bool], stage: Stage, story: Story) -> None:
     if story.node.name == name:
         story.start_owned(others[0])
     wait_for(lambda: story.volume.attached_to == others[0].instance.id, f"{name} to be empty")
-    next(node for node in stage.nodes if node.name == name).restart(gates)
+    stage.switch(next(node for node in stage.nodes if node.name == name), gates)
 
 
 def given(gates: dict[str, bool | None]) -> dict[str, bool]:
