@@ -107,6 +107,7 @@ def test_a_run_that_is_stopped_is_resumed_or_undone(tmp_path: Path) -> None:
         it.shown.when("2 of 4 nodes", lambda: applying.stop("enough"))
         with pytest.raises(Halted, match="enough"):
             await applying.begin(plan, {})
+        seen_before = applying.outages
         assert sum(await migrated(it)) == 2
         with pytest.raises(Refused, match="is unfinished"):
             await it.applying().begin(plan, {})
@@ -114,6 +115,12 @@ def test_a_run_that_is_stopped_is_resumed_or_undone(tmp_path: Path) -> None:
         result = await it.applying().undo(run.id)
         assert result.state is State.UNDONE
         assert await migrated(it) == [False] * 4
+        # What the first process has seen is told by the second as well.
+        whole = {outage.claim: outage for outage in result.outages}
+        assert seen_before
+        for outage in seen_before:
+            assert whole[outage.claim].times >= outage.times
+            assert whole[outage.claim].total >= outage.total
 
     live(story, tmp_path)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from replant.execute.world import SUCCEEDED, Pod
@@ -22,6 +22,16 @@ class Outage:
     total: float
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A claim is lost, or served again."""
+
+    claim: str
+    at: float
+    served: bool
+    workload: str
+
+
 class Outages:
     """Follows the pods that use claims."""
 
@@ -34,6 +44,7 @@ class Outages:
         self._workloads: dict[str, str] = {}
         self._nodes: dict[str, str] = {}
         """By claim, where it was served last."""
+        self._news: list[Turn] = []
 
     def saw(self, before: Pod | None, after: Pod | None) -> None:
         """A pod is not what it was."""
@@ -58,6 +69,42 @@ class Outages:
             else:
                 self._end(claim, pod.metadata.uid)
 
+    def recall(self, turns: Iterable[Turn], pods: Iterable[Pod]) -> dict[str, Pod]:
+        """Take over what other processes have seen.
+
+        Gives the claims that came back while nobody looked, and who serves them: when that was is
+        to be said with ``came_back``. What no pod wants any more was taken away by somebody.
+        """
+        lost: dict[str, float] = {}
+        for it in turns:
+            if not it.served:
+                self._workloads.setdefault(it.claim, it.workload)
+                lost[it.claim] = it.at
+            elif it.claim in lost:
+                self._past[it.claim].append(max(0.0, it.at - lost.pop(it.claim)))
+        back = {}
+        for pod in pods if lost else ():
+            for claim in lost.keys() & pod.claims:
+                self._since[claim] = lost[claim]
+                if pod.serves:
+                    back[claim] = pod
+        return back
+
+    def came_back(self, claim: str, at: float) -> None:
+        """Somebody has served a claim since then."""
+        since = self._since.pop(claim, None)
+        if since is not None:
+            self._past[claim].append(max(0.0, at - since))
+            self._tell(claim, at, served=True)
+
+    def news(self) -> Sequence[Turn]:
+        """What has not been written down yet, the oldest first."""
+        return tuple(self._news)
+
+    def wrote(self, count: int) -> None:
+        """So many of these have been."""
+        del self._news[:count]
+
     def from_nodes(self, nodes: Container[str]) -> dict[str, str]:
         """The claims that nobody serves now and that were last served on these nodes; by which."""
         return {it: self._nodes[it] for it in self._since if self._nodes.get(it) in nodes}
@@ -76,15 +123,18 @@ class Outages:
 
     def _begin(self, claim: str, uid: str) -> None:
         self._serving[claim].add(uid)
-        since = self._since.pop(claim, None)
-        if since is not None:
-            self._past[claim].append(self._now() - since)
+        self.came_back(claim, self._now())
 
     def _end(self, claim: str, uid: str) -> None:
         serving = self._serving[claim]
         serving.discard(uid)
-        if not serving:
-            self._since.setdefault(claim, self._now())
+        if not serving and claim not in self._since:
+            now = self._now()
+            self._since[claim] = now
+            self._tell(claim, now, served=False)
+
+    def _tell(self, claim: str, at: float, *, served: bool) -> None:
+        self._news.append(Turn(claim, at, served, self._workloads.get(claim, claim)))
 
 
 def _workload(pod: Pod) -> str:

@@ -147,6 +147,8 @@ class _Telling:
 
     def hear(self, entry: Entry) -> None:
         """The next line of the journal."""
+        if entry.mark in (Mark.LOST, Mark.SERVED):
+            return  # what is seen of others, and nothing that is done
         before, self._now = self._now, max(self._now, read(entry.at))
         self._notice_pause(entry, before)
         match entry.mark:

@@ -184,7 +184,7 @@ def _check_row(check: Checked) -> str:
 def _outages(course: Course, outages: Sequence[Outage]) -> str:
     told = "How long nobody served a claim while pods moved, the longest first"
     if course.processes > 1:
-        told += "; measured by the last process of this run, since it began"
+        told += "; what moved while no process of this run was at work is not in it"
     content = f'<p class="muted">{told}.</p>'
     if not outages:
         content += "<p>None.</p>"
