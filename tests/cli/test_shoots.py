@@ -126,6 +126,24 @@ def test_how_far_all_shoots_of_a_seed_are(tmp_path: Path) -> None:
     )
 
 
+def test_shoots_are_judged_as_an_operator_that_was_told_otherwise_would(tmp_path: Path) -> None:
+    own_class = storage_class("fast", "kubernetes.io/aws-ebs")
+    clusters = [cluster(shoot("1.18.9"), name="early"), cluster(shoot("1.19.2"), name="rolled")]
+    with (
+        served(tmp_path, "rolled", [node("n", "v1.19.2"), GP2, own_class]) as rolled,
+        seed_of(tmp_path, clusters, {"rolled": rolled.kubeconfig.read_text()}) as seed,
+    ):
+        told = ("--migration-version", "1.19", "--legacy-class", "fast=kubernetes.io/aws-ebs")
+        _, out, _ = replant("status", "--shoots", *told, *config(seed), "-o", "json")
+    assert {it["cluster"]: it["waitsFor"] for it in json.loads(out)["shoots"]} == {
+        "early": "1.18.9 is before 1.19",
+        "rolled": "the operator to delete the StorageClass fast",
+    }
+    for option in (told[:2], told[2:]):
+        code, _, err = replant("status", *option)
+        assert (code, "need --shoots" in err) == (1, True), err
+
+
 def test_a_seed_without_shoots_and_what_is_none(tmp_path: Path) -> None:
     with seed_of(tmp_path, [], {}) as seed:
         code, out, _ = replant("status", "--shoots", *config(seed))

@@ -43,18 +43,6 @@ Examples:
 """
 
 
-def _classes(
-    ctx: click.Context,  # noqa: ARG001
-    param: click.Parameter,  # noqa: ARG001
-    values: tuple[str, ...],
-) -> tuple[tuple[str, str], ...]:
-    pairs = [value.partition("=") for value in values]
-    for name, _, provisioner in pairs:
-        if not name or not provisioner:
-            raise click.BadParameter(f"{name!r} is not NAME=PROVISIONER")
-    return tuple((name, provisioner) for name, _, provisioner in pairs)
-
-
 @click.command(epilog=EXAMPLES)
 @click.option(
     "--controllers", type=click.Choice(CONTROLLERS), multiple=True, required=True,
@@ -64,14 +52,8 @@ def _classes(
     "--provider", type=click.Choice(PROVIDERS),
     help="Whose shoots are meant; controllers of Gardener need it.",
 )  # fmt: skip
-@click.option(
-    "--migration-version", callback=options.version, metavar="VERSION",
-    help="The minor with which shoots go over to CSI; the provider's own by default.",
-)  # fmt: skip
-@click.option(
-    "--legacy-class", "classes", multiple=True, callback=_classes, metavar="NAME=PROVISIONER",
-    help="A class that makes way for a CSI one; the provider's own by default.",
-)  # fmt: skip
+@options.migration_version
+@options.legacy_classes
 @click.option(
     "--concurrency", type=click.IntRange(1, 1000), default=10, show_default=True,
     metavar="SHOOTS", help="So many shoots at a time.",

@@ -54,6 +54,18 @@ def selector(ctx: click.Context, param: click.Parameter, value: str | None) -> A
         raise click.BadParameter(str(error)) from None
 
 
+def _classes(
+    ctx: click.Context,  # noqa: ARG001
+    param: click.Parameter,  # noqa: ARG001
+    values: tuple[str, ...],
+) -> tuple[tuple[str, str], ...]:
+    pairs = [value.partition("=") for value in values]
+    for name, _, provisioner in pairs:
+        if not name or not provisioner:
+            raise click.BadParameter(f"{name!r} is not NAME=PROVISIONER")
+    return tuple((name, provisioner) for name, _, provisioner in pairs)
+
+
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 values = click.option(
     "--values", type=click.Path(path_type=Path), metavar="FILE",
@@ -85,6 +97,14 @@ context = click.option("--context", metavar="NAME", help="The kubeconfig's conte
 shoot = click.option(
     "--shoot", metavar="NAMESPACE",
     help="A shoot of Gardener: --kubeconfig and --context are its seed's.",
+)  # fmt: skip
+migration_version = click.option(
+    "--migration-version", callback=version, metavar="VERSION",
+    help="The minor with which shoots go over to CSI; the provider's own by default.",
+)  # fmt: skip
+legacy_classes = click.option(
+    "--legacy-class", "classes", multiple=True, callback=_classes, metavar="NAME=PROVISIONER",
+    help="A class that makes way for a CSI one; the provider's own by default.",
 )  # fmt: skip
 probe_nodes = click.option(
     "--probe-nodes", is_flag=True,

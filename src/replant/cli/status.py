@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,10 @@ from replant.cli.reporting import FAILED, Report
 from replant.errors import ReplantError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from replant.gardener.providers import Provider
+    from replant.gates.versions import Version
     from replant.inventory.standing import Standing
     from replant.report.standing import RunStanding
 
@@ -28,6 +33,9 @@ Examples:
   # How far all shoots of a seed of Gardener are
   replant status --shoots
 \b
+  # The same, where the operator was told another minor
+  replant status --shoots --migration-version 1.19
+\b
   # For a script
   replant status -o json | jq '.plugins[].nodes[] | select(.migrated | not).name'
 """
@@ -39,6 +47,8 @@ Examples:
     help="Such as aws-ebs; by default all that the cluster has anything of.",
 )  # fmt: skip
 @click.option("--shoots", is_flag=True, help="All shoots of a seed of Gardener instead.")
+@options.migration_version
+@options.legacy_classes
 @click.option("--nodes", "every_node", is_flag=True, help="A line for each node, not only counts.")
 @click.option(
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
@@ -62,6 +72,8 @@ def command(
     output: str,
     verbose: bool,
     journal: str,
+    migration_version: Version | None,
+    classes: tuple[tuple[str, str], ...],
     **given: Any,
 ) -> None:
     """Show how far each plugin's migration is: gates, nodes, volumes, and what is stuck.
@@ -71,13 +83,17 @@ def command(
     """
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
+    from replant.gardener.providers import Provider
     from replant.inventory.standing import standing
 
     report = Report(verbose=verbose)
     if shoots:
         _only_with_shoots(ctx)
-        click.echo(_shoots(given, output, report), nl=False)
+        told = partial(Provider.told, migration=migration_version, classes=classes)
+        click.echo(_shoots(given, output, report, told), nl=False)
         ctx.exit(FAILED if report.failed else 0)
+    if migration_version or classes:
+        raise click.UsageError("--migration-version and --legacy-class need --shoots")
     try:
         with collector_off():
             found = standing(Scanning(report, **given).inventory(), plugins)
@@ -91,7 +107,7 @@ def command(
 
 def _only_with_shoots(ctx: click.Context) -> None:
     """Refuse what would be passed over in silence."""
-    taken = ("shoots", "kubeconfig", "context", "output", "verbose")
+    taken = ("shoots", "migration_version", "classes", "kubeconfig", "context", "output", "verbose")
     for option in ctx.command.params:
         name = option.name or ""
         default = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
@@ -99,7 +115,9 @@ def _only_with_shoots(ctx: click.Context) -> None:
             raise click.UsageError(f"--shoots does not go with {option.opts[-1]}")
 
 
-def _shoots(given: dict[str, Any], output: str, report: Report) -> str:
+def _shoots(
+    given: dict[str, Any], output: str, report: Report, told: Callable[[Provider], Provider]
+) -> str:
     """How far every shoot of a seed is, in one of the formats."""
     import asyncio
 
@@ -111,7 +129,7 @@ def _shoots(given: dict[str, Any], output: str, report: Report) -> str:
 
     async def look() -> list[ShootStanding]:
         async with connected(given, report.note) as reader:
-            return await survey(reader)
+            return await survey(reader, told)
 
     found = asyncio.run(look())
     if unread := [it.cluster for it in found if it.unread]:

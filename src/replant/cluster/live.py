@@ -212,16 +212,6 @@ class LiveReader:
             raise answers.unusable(answer, question, f"has no version but {version!r}")
         return match[1]
 
-    async def serves(self, group: str) -> bool:
-        """Whether the cluster has a group of APIs, which everybody may ask."""
-        everyone = "normally system:discovery lets every user do so"
-        question = Question(f"/apis/{quote(group, safe='')}", "get", f"the group {group}", everyone)
-        answer = await self._ask(question)
-        if answer.status == HTTPStatus.NOT_FOUND:
-            return False
-        answers.raise_if_refused(answer, question)
-        return True
-
     async def groups(self) -> frozenset[str]:
         """The groups of APIs that the cluster has, which everybody may ask."""
         everyone = "normally system:discovery lets every user do so"

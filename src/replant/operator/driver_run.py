@@ -67,7 +67,7 @@ def drivers(
             away = home
             if asked.nodes is not None:
                 away = await held.enter_async_context(reach(asked.nodes, note))
-            if not await away.serves(GROUP):
+            if GROUP not in await away.groups():
                 raise Final(
                     f"{away.connection.server} does not serve {GROUP}: "
                     "kubectl apply -f deploy/drivers/crds.yaml"

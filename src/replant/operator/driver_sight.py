@@ -59,8 +59,8 @@ _OPTIONAL = (SNAPSHOTS, CONTENTS)
 class Server(Reader, Protocol):
     """Also tells what it serves."""
 
-    async def serves(self, group: str) -> bool:
-        """Whether the cluster has a group of APIs."""
+    async def groups(self) -> frozenset[str]:
+        """The groups of APIs that the cluster has."""
         ...
 
 
@@ -134,14 +134,12 @@ class Sight:
         return Surroundings(cloud, len(nodes), served, infrastructure)
 
     async def _served(self) -> frozenset[str]:
-        groups: dict[tuple[Part, str], bool] = {}
-        for kind in OF_OTHERS:
-            group = KINDS[kind].api_version.partition("/")[0]
-            if (part_of(kind), group) not in groups:
-                there = await self._sides.of(kind).reader.serves(group)
-                groups[part_of(kind), group] = there
+        groups = {
+            Part.CONTROLLER: await self._sides.controllers.reader.groups(),
+            Part.NODE: await self._sides.nodes.reader.groups(),
+        }
         return frozenset(
-            it for it in OF_OTHERS if groups[part_of(it), KINDS[it].api_version.partition("/")[0]]
+            it for it in OF_OTHERS if KINDS[it].api_version.partition("/")[0] in groups[part_of(it)]
         )
 
     async def _first_nodes(self) -> list[_Node]:

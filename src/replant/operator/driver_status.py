@@ -44,7 +44,7 @@ class ClusterStatus:
     async def tell(self) -> float | None:
         """Say it, if it is not said yet; the seconds after which it may be different."""
         said = None
-        ours = await self._sides.nodes.reader.serves(_GROUP)
+        ours = _GROUP in await self._sides.nodes.reader.groups()
         if ours:
             said = await self._sight.get(CLUSTER_OPERATOR, OPERATOR)
             ours = not _is_of_others(said)

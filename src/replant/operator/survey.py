@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,16 +19,19 @@ from replant.gardener.standing import ShootStanding, standing_of
 from replant.objects import Object
 from replant.operator.shoot_access import Visit, visit
 
-AT_ONCE = 10
-"""So many shoots are asked at a time."""
+AT_ONCE = 50
+"""So many shoots are asked at a time: some may hang, and others need not wait for them."""
+Told = Callable[[Provider], Provider]
+"""What is known otherwise of a provider."""
 
 
 class _Page(msgspec.Struct):
     items: list[dict[str, Any]] | None = None
 
 
-async def survey(seed: Reader) -> list[ShootStanding]:
+async def survey(seed: Reader, told: Told = Provider.told) -> list[ShootStanding]:
     """Every shoot of a seed, by its Cluster's name; one that does not answer is told as such."""
+    providers = {type_: told(provider) for type_, provider in PROVIDERS.items()}
     try:
         clusters = await _all(seed, CLUSTERS)
     except NotServed as error:
@@ -40,23 +44,26 @@ async def survey(seed: Reader) -> list[ShootStanding]:
 
     async def one(cluster: Object) -> ShootStanding:
         async with places:
-            return await _standing(cluster, planes, partial(visit, seed))
+            return await _standing(cluster, planes, providers, partial(visit, seed))
 
     found = await asyncio.gather(*map(one, clusters))
     return sorted(found, key=lambda it: it.cluster)
 
 
 async def _standing(
-    cluster: Object, planes: set[tuple[object, object]], visit: Visit
+    cluster: Object,
+    planes: set[tuple[object, object]],
+    providers: Mapping[str, Provider],
+    visit: Visit,
 ) -> ShootStanding:
     shoot = shoot_of(cluster) or {}
-    provider = PROVIDERS.get(provider_type(shoot))
+    provider = providers.get(provider_type(shoot))
     if provider is None and shoot:
         return standing_of(cluster, None, None)
     name = part(cluster, "metadata", "name")
     seen = Seen(cluster, (name, part(shoot, "metadata", "name")) in planes)
     # Without a shoot any provider will do: there is nothing that it could be asked about.
-    provider = provider or next(iter(PROVIDERS.values()))
+    provider = provider or next(iter(providers.values()))
     try:
         return await _asked(seen, cluster, provider, visit(str(name)))
     except ReplantError as error:
