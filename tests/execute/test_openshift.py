@@ -389,6 +389,40 @@ def test_a_downgrade_that_is_not_begun_is_undone(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("back", [False, True], ids=["on", "back"])
+def test_a_downgrade_that_was_left_half_way_can_go_both_ways(tmp_path: Path, *, back: bool) -> None:
+    async def story() -> None:
+        async with played(openshift(kubernetesVersion="1.23.17"), tmp_path) as it:
+            applying = it.ground.applying()
+            shown = it.ground.shown
+
+            def leave() -> None:
+                if shown.steps[-1] == "downgrade":  # nodes are counted before it, too
+                    applying.stop("enough")
+
+            shown.when("1 of 3 nodes", leave)
+            shown.when_waiting("to run Kubernetes 1.22", go_to(it, "4.9.17"))
+            with pytest.raises(Halted, match="enough"):
+                await applying.begin(await it.plan(Goal.DOWNGRADE, **DOWN), {})
+            assert "v1.22.17" in await kubelets(it)
+            (run,) = await it.ground.journals().runs()
+            again = it.ground.applying()
+            if back:
+                shown.when_waiting("to run Kubernetes 1.23", go_to(it, "4.10.17"))
+                assert (await again.undo(run.id)).state is State.UNDONE
+                assert await kubelets(it) == {"v1.23.17"}
+                assert it.said == [CONTROL_PLANE_SET, NODE_SET, CONTROL_PLANE_SET, "none"]
+            else:
+                assert (await again.resume(run.id)).state is State.DONE
+                assert await kubelets(it) == {"v1.22.17"}
+                assert it.said == [CONTROL_PLANE_SET, NODE_SET]
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere
+            assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
 def test_the_version_operator_takes_the_control_plane_first_and_is_held_by_custom_gates(
     tmp_path: Path,
 ) -> None:

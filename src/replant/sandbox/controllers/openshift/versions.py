@@ -13,7 +13,6 @@ from replant.sandbox.controllers.openshift.objects import (
     CONFIG,
     VERSION,
     kubernetes_of,
-    release_of,
 )
 from replant.sandbox.controllers.openshift.operators import StaticPodOperator, served
 from replant.sandbox.shelves import Event
@@ -50,14 +49,20 @@ class VersionOperator(Controller):
         return heard
 
     def _wanted(self) -> Version | None:
+        """Where to go, if not all is there, and nothing holds the cluster where it is."""
         obj = self.store.get(self._mine, VERSION)
         release = (obj["spec"].get("desiredUpdate") or {}).get("version", "")
-        if not release or release == obj["status"]["desired"]["version"]:
+        if not release:
             return None
-        if self._is_held():
-            self._say(obj["status"]["desired"]["version"], upgradeable=False)
-            return None
-        return kubernetes_of(release)
+        wanted = kubernetes_of(release)
+        if release == obj["status"]["desired"]["version"]:
+            return wanted if self._behind(wanted) else None
+        held = self._is_held()
+        self._say(obj["status"]["desired"]["version"] if held else release, upgradeable=not held)
+        return None if held else wanted
+
+    def _behind(self, wanted: Version) -> StaticPodOperator | MachineConfigs | None:
+        return next((it for it in self._parts if not it.is_at(wanted)), None)
 
     def _is_held(self) -> bool:
         spec = self.store.get(self._features, CLUSTER).get("spec") or {}
@@ -65,12 +70,7 @@ class VersionOperator(Controller):
 
     def _go_on(self) -> None:
         wanted = self._wanted()
-        if wanted is None:
-            self._at_work = False
-            return
-        behind = next((it for it in self._parts if not it.is_at(wanted)), None)
-        if behind is None:
-            self._say(release_of(wanted), upgradeable=True)
+        if wanted is None or (behind := self._behind(wanted)) is None:
             self._at_work = False
             return
         behind.go_to(wanted)
