@@ -15,13 +15,8 @@ from replant.execute.actuators import Replica, Wanted, differences
 from replant.inventory import records
 from replant.inventory.controlplane import control_plane_pod
 from replant.manifests import yamltext
-from replant.platforms.nodefiles import (
-    edit_kubelet_config,
-    edit_manifest,
-    flag_value,
-    given_by_flags,
-    word_changes,
-)
+from replant.platforms.command_lines import flag_value, given_by_flags, word_changes
+from replant.platforms.nodefiles import edit_kubelet_config, edit_manifest
 
 COMPONENT = "kube-controller-manager"
 
