@@ -15,7 +15,7 @@ from replant.execute.actuators import Place, Replica, Wanted, is_so
 from replant.execute.namespace import NAMESPACE
 from replant.objects import Object
 from replant.platforms import agent, kubeadm
-from replant.platforms.agent import LABEL, SECURITY, agent_pod
+from replant.platforms.agent_pods import LABEL, SECURITY, agent_pod, surroundings
 from replant.platforms.kubeadm import Kubeadm
 from tests.platforms.cluster import CONFIG, MANIFESTS, FakeCluster
 from tests.platforms.test_kubeadm_edit import CONFIG as KUBELET_CONFIG
@@ -385,7 +385,7 @@ def test_an_agent_is_pinned_and_has_no_token() -> None:
 def test_the_role_that_is_shipped_fits_what_is_made() -> None:
     file = Path(__file__).parents[2] / "deploy" / "rbac" / "kubeadm.yaml"
     shipped = {it["kind"]: it for it in yaml.safe_load_all(file.read_text())}
-    for _, obj in agent.surroundings():
+    for _, obj in surroundings():
         assert shipped[obj["kind"]] == obj
     granted = {
         (resource, verb)

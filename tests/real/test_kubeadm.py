@@ -18,7 +18,7 @@ from replant.cluster.writing import LiveWriter
 from replant.errors import Final, Retryable
 from replant.execute.actuators import Place, Replica, Wanted, is_so
 from replant.execute.namespace import NAMESPACE
-from replant.platforms.agent import LABEL, SECURITY, agent_pod
+from replant.platforms.agent_pods import LABEL, SECURITY, agent_pod
 from replant.platforms.kubeadm import Kubeadm
 from tests.real.ground import programs
 from tests.real.ground.controlplane import ControlPlane

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import hashlib
 import secrets
 import time
 from collections import defaultdict
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
 
@@ -32,176 +30,39 @@ from replant.errors import (
 )
 from replant.execute.namespace import NAMESPACE
 from replant.objects import Object
-
-ACCOUNT = "replant-agent"
-LABEL = "replant.dev/agent"
-SECURITY = "pod-security.kubernetes.io/enforce"
-SERVICE_ACCOUNTS = Resource("ServiceAccount", "serviceaccounts", namespaced=True)
-
-PATIENCE = 300.0
-"""Seconds for an agent to come and go, with its image pulled and a kubelet restarted."""
+from replant.platforms.agent_pods import (
+    GRACE,
+    LABEL,
+    PATIENCE,
+    SECURITY,
+    Pod,
+    Pods,
+    Terminated,
+    Waiting,
+    agent_pod,
+    how_it_is,
+    surroundings,
+)
+from replant.platforms.agent_scripts import (
+    CHANGED,
+    NOT_THERE,
+    NOT_WRITTEN,
+    PUT_BACK,
+    READ,
+    WRITE,
+    NodeFile,
+    what_was_read,
+)
 
 PULLING = 60.0
 """After so many seconds a pull that fails is told; registries have their moments."""
 
-GRACE = 120
-"""Seconds in which one that is told to go ends what it has begun."""
-
 MOST_CONTENT = 64 * 2**10
 """A file goes to the node as one variable of a process, which has at most 128 KiB."""
 
-NOT_THERE, CHANGED, PUT_BACK, NOT_WRITTEN = 10, 11, 12, 13
-"""What an agent's exit code says; its message says more."""
-
-STATE = "/var/lib/replant"
-
-_COMMON = """
-set -eu
-say() { echo "$1" > "$SAYS"; exit "$2"; }
-file=$HOST$FILE
-due=$HOST$STATE/restart-due
-[ -e "$file" ] || say "there is no such file" 10
-[ -f "$file" ] && [ ! -L "$file" ] || say "it is not a regular file" 10
-"""
-
-READ = (
-    _COMMON
-    + """
-echo "-- content"
-base64 < "$file"
-echo "-- kubelet"
-for process in "$HOST"/proc/[0-9]*; do
-    if [ "$(cat "$process/comm" 2>/dev/null)" = kubelet ]; then
-        base64 < "$process/cmdline"
-        break
-    fi
-done
-echo "-- due"
-if [ -e "$due" ]; then echo true; fi
-echo "-- end"
-"""
-)
-"""The file, the arguments of the node's kubelet, and whether that was never restarted after a
-change. A dash is no part of base64."""
-
-WRITE = (
-    _COMMON
-    + """
-trap '' TERM
-digest() { sha256sum < "$1" | cut -d ' ' -f 1; }
-on_host() { PATH=/usr/sbin:/usr/bin:/sbin:/bin $ENTER /bin/sh -c "$1"; }
-stays_up() {
-    left=30; good=0
-    while [ "$good" -lt 5 ]; do
-        [ "$left" -gt 0 ] || return 1
-        left=$((left - 1))
-        if on_host "$CHECK"; then good=$((good + 1)); else good=0; fi
-        sleep "$PAUSE"
-    done
-}
-temp=$HOST$ASIDE/.replant-${FILE##*/}
-[ "$(stat -c %d "${file%/*}")" = "$(stat -c %d "$HOST$ASIDE")" ] ||
-    say "its folder and $ASIDE are not on the same file system" 13
-backup=
-now=$(digest "$file")
-if [ "$now" != "$NEW" ]; then
-    [ "$now" = "$OLD" ] || say "somebody has changed it meanwhile" 11
-    mkdir -p "$HOST$STATE/backup"
-    chmod 700 "$HOST$STATE/backup"
-    backup=$STATE/backup/$(date -u +%Y%m%dT%H%M%SZ)-${FILE##*/}
-    while [ -e "$HOST$backup" ]; do backup=$backup.1; done
-    cp -p "$file" "$HOST$backup"
-    dd if="$file" of="$HOST$backup" conv=fsync 2>/dev/null
-    cp -p "$file" "$temp"
-    echo "$CONTENT" | base64 -d | dd of="$temp" conv=fsync 2>/dev/null
-    if [ "$(digest "$temp")" != "$NEW" ]; then
-        rm -f "$temp"
-        say "it could not be written whole, and is as it was" 13
-    fi
-    if [ -n "$RESTART" ] && [ ! -e "$due" ]; then echo "$backup" > "$due"; fi
-    mv -f "$temp" "$file"
-fi
-if [ -n "$RESTART" ]; then
-    if [ -e "$due" ]; then backup=$(cat "$due"); fi
-    if ! { on_host "$RESTART" && stays_up; }; then
-        [ -n "$backup" ] || say "the kubelet does not stay up" 12
-        cp -p "$HOST$backup" "$temp"
-        mv -f "$temp" "$file"
-        # Between two starts there may be nothing to restart; what counts is that it stays up.
-        on_host "$RESTART" || true
-        stays_up || say "the kubelet does not stay up, not even with the file as it was" 12
-        rm -f "$due"
-        say "the kubelet does not stay up with it; the file is as it was" 12
-    fi
-    rm -f "$due"
-fi
-say "$backup" 0
-"""
-)
-"""Keeps a copy, writes beside the file's folder (kubelet runs whatever is in that of manifests) and
-renames; restarts the kubelet, and puts the copy back if it does not stay up. That a restart is due
-is written down first, with the last copy that a kubelet is known to have run with, so that whoever
-comes after one that was killed knows."""
-
 _HOPELESS = ("InvalidImageName",)
 _NOT_PULLED = ("ErrImagePull", "ImagePullBackOff")
-
-
-@dataclass(frozen=True, slots=True)
-class NodeFile:
-    """A file of a node, as an agent read it."""
-
-    content: bytes
-    kubelet: tuple[str, ...]
-    """The arguments that the node's kubelet was started with, none if none was seen."""
-    restart_due: bool
-    """Whether the kubelet's file was changed, and the kubelet not restarted since."""
-
-
-class _Waiting(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-
-
-class _Terminated(msgspec.Struct):
-    exit_code: int = msgspec.field(name="exitCode", default=-1)
-    message: str = ""
-    reason: str = ""
-
-
-class _State(msgspec.Struct):
-    waiting: _Waiting | None = None
-    terminated: _Terminated | None = None
-
-
-class _Container(msgspec.Struct):
-    state: _State = msgspec.field(default_factory=_State)
-
-
-class _PodStatus(msgspec.Struct):
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    containers: list[_Container] = msgspec.field(name="containerStatuses", default_factory=list)
-
-
-class _Metadata(msgspec.Struct):
-    name: str
-    uid: str
-    version: str = msgspec.field(name="resourceVersion")
-
-
-class _Pod(msgspec.Struct):
-    metadata: _Metadata
-    status: _PodStatus = msgspec.field(default_factory=_PodStatus)
-
-    @property
-    def state(self) -> _State:
-        return self.status.containers[0].state if self.status.containers else _State()
-
-
-class _Pods(msgspec.Struct):
-    items: list[_Pod]
+_DELETIONS = 5
 
 
 class Agents:
@@ -224,7 +85,7 @@ class Agents:
         """A file of a node."""
         said = await self._send(node, READ, {"FILE": path}, writes=False)
         try:
-            return _read(said)
+            return what_was_read(said)
         except (ValueError, KeyError) as error:
             raise Retryable(f"node {node}: what the agent read of {path} is not whole") from error
 
@@ -314,14 +175,14 @@ class Agents:
                 change = {"metadata": {"labels": {SECURITY: "privileged"}}}
                 await self._writer.patch(NAMESPACES, NAMESPACE, change)
 
-    async def _agents(self, fields: str = "") -> list[_Pod]:
-        found: list[_Pod] = []
+    async def _agents(self, fields: str = "") -> list[Pod]:
+        found: list[Pod] = []
         selected = Selected(fields=fields, labels=LABEL)
         async for page in self._reader.list_pages(PODS, namespace=NAMESPACE, selected=selected):
             if page.first:
                 found.clear()
             try:
-                found += msgspec.json.decode(page.body, type=_Pods).items
+                found += msgspec.json.decode(page.body, type=Pods).items
             except msgspec.DecodeError as error:
                 raise Final(f"the pods in {NAMESPACE} cannot be read: {error}") from error
         return found
@@ -337,7 +198,7 @@ class Agents:
                 await self._remove(pod.metadata.name)
             await asyncio.sleep(self._pause)
 
-    async def _wait_for_end(self, name: str, node: str) -> _Terminated:
+    async def _wait_for_end(self, name: str, node: str) -> Terminated:
         began = time.monotonic()
         seen = "it was not seen yet"
         while (waited := time.monotonic() - began) < PATIENCE:
@@ -346,24 +207,24 @@ class Agents:
                 pod = await self._pod(name, node)
                 if pod.state.terminated:
                     return pod.state.terminated
-                seen = _how_it_is(pod)
+                seen = how_it_is(pod)
                 self._give_up_if_hopeless(pod, node, waited)
             await asyncio.sleep(self._pause)
         raise Retryable(f"node {node}: the agent has not ended after {PATIENCE:g} s: {shown(seen)}")
 
-    async def _pod(self, name: str, node: str) -> _Pod:
+    async def _pod(self, name: str, node: str) -> Pod:
         try:
             body = await self._reader.get(PODS, name, namespace=NAMESPACE)
-            return msgspec.json.decode(body, type=_Pod)
+            return msgspec.json.decode(body, type=Pod)
         except Missing as error:
             raise Retryable(f"node {node}: somebody has removed the agent {name}") from error
         except msgspec.DecodeError as error:
             raise Final(f"node {node}: the agent's pod cannot be read: {error}") from error
 
-    def _give_up_if_hopeless(self, pod: _Pod, node: str, waited: float) -> None:
-        status, waiting = pod.status, pod.state.waiting or _Waiting()
+    def _give_up_if_hopeless(self, pod: Pod, node: str, waited: float) -> None:
+        status, waiting = pod.status, pod.state.waiting or Waiting()
         if status.phase == "Failed":
-            raise Retryable(f"node {node}: the agent was not run: {shown(_how_it_is(pod))}")
+            raise Retryable(f"node {node}: the agent was not run: {shown(how_it_is(pod))}")
         why = f"node {node}: the image {shown(self._image)} cannot be had: {shown(waiting.message)}"
         if waiting.reason in _HOPELESS:
             raise Final(why)
@@ -376,7 +237,7 @@ class Agents:
             for _ in range(_DELETIONS):
                 try:
                     body = await self._reader.get(PODS, name, namespace=NAMESPACE)
-                    meta = msgspec.json.decode(body, type=_Pod).metadata
+                    meta = msgspec.json.decode(body, type=Pod).metadata
                     await self._writer.delete(
                         PODS, name, uid=meta.uid, version=meta.version, namespace=NAMESPACE
                     )
@@ -390,93 +251,7 @@ class Agents:
         self._sent.discard(name)
 
 
-_DELETIONS = 5
-
-
-def agent_pod(
-    name: str, node: str, image: str, script: str, given: dict[str, str], *, writes: bool
-) -> Object:
-    """An agent, bound to its node whatever taints that has."""
-    told = {
-        "HOST": "/host",
-        "ENTER": "chroot /host",
-        "STATE": STATE,
-        "SAYS": "/dev/termination-log",
-        "PAUSE": "1",
-        **given,
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": NAMESPACE,
-            "labels": {LABEL: "true", "app.kubernetes.io/managed-by": "replant"},
-        },
-        "spec": {
-            "nodeName": node,
-            "restartPolicy": "Never",
-            "activeDeadlineSeconds": int(2 * PATIENCE),
-            "terminationGracePeriodSeconds": GRACE,
-            "priorityClassName": "system-node-critical",
-            "tolerations": [{"operator": "Exists"}],
-            "serviceAccountName": ACCOUNT,
-            "automountServiceAccountToken": False,
-            "enableServiceLinks": False,
-            "hostPID": True,
-            # It needs no network, so it shall not wait for one.
-            "hostNetwork": True,
-            "containers": [
-                {
-                    "name": "agent",
-                    "image": image,
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": ["sh", "-c", _literal(script)],
-                    "env": [{"name": it, "value": _literal(text)} for it, text in told.items()],
-                    "securityContext": {"privileged": True, "runAsUser": 0},
-                    "terminationMessagePolicy": "FallbackToLogsOnError",
-                    "volumeMounts": [
-                        {"name": "host", "mountPath": "/host", "readOnly": not writes}
-                    ],
-                }
-            ],
-            "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
-        },
-    }
-
-
-def _literal(text: str) -> str:
-    """A text in which Kubernetes finds no $(VARIABLE) of its own."""
-    return text.replace("$", "$$")
-
-
-def surroundings() -> list[tuple[Resource, Object]]:
-    """An account of its own, since a new namespace has none while the controllers are away."""
-    namespace = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {
-            "name": NAMESPACE,
-            "labels": {SECURITY: "privileged"},
-        },
-    }
-    account = {
-        "apiVersion": "v1",
-        "kind": "ServiceAccount",
-        "metadata": {"name": ACCOUNT, "namespace": NAMESPACE},
-        "automountServiceAccountToken": False,
-    }
-    return [(NAMESPACES, namespace), (SERVICE_ACCOUNTS, account)]
-
-
-def _how_it_is(pod: _Pod) -> str:
-    waiting = pod.state.waiting
-    parts = (waiting.reason, waiting.message) if waiting else ("", "")
-    said = (pod.status.phase or "Pending", pod.status.reason, pod.status.message, *parts)
-    return ": ".join(it for it in said if it)
-
-
-def _failure(ended: _Terminated, about: str) -> ReplantError:
+def _failure(ended: Terminated, about: str) -> ReplantError:
     lines = ended.message.strip().splitlines() or [ended.reason or "it did not say why"]
     said = f"{about}: {shown(lines[-1])}"
     match ended.exit_code:
@@ -485,28 +260,3 @@ def _failure(ended: _Terminated, about: str) -> ReplantError:
         case code if code in (NOT_THERE, PUT_BACK, NOT_WRITTEN):
             return Final(said)
     return Final(f"{said} (the agent ended with {ended.exit_code})")
-
-
-def _read(said: str) -> NodeFile:
-    """What an agent has read; KeyError or ValueError if that is not all of it."""
-    sections: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for line in said.splitlines():
-        if line.startswith("-- "):
-            lines = sections.setdefault(line.removeprefix("-- "), [])
-        else:
-            lines.append(line)
-    sections["end"]
-    arguments = _decoded(sections["kubelet"]).decode(errors="replace").split("\0")
-    return NodeFile(
-        _decoded(sections["content"]),
-        tuple(it for it in arguments if it),
-        bool(sections["due"]),
-    )
-
-
-def _decoded(lines: list[str]) -> bytes:
-    try:
-        return base64.b64decode("".join(lines), validate=True)
-    except binascii.Error as error:
-        raise ValueError("not base64") from error

@@ -11,7 +11,8 @@ from contextlib import suppress
 from replant.cluster.ports import LogReader, Writer
 from replant.errors import Final, InputError, Refused, Retryable, Unreachable, shown
 from replant.execute.actuators import Place, Replica, Wanted, differences
-from replant.platforms.agent import Agents, NodeFile
+from replant.platforms.agent import Agents
+from replant.platforms.agent_scripts import NodeFile
 from replant.platforms.command_lines import flag_value, given_by_flags
 from replant.platforms.nodefiles import edit_kubelet_config, edit_manifest
 from replant.platforms.seen import Seen
