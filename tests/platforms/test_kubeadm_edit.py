@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from replant.errors import InputError
 from replant.execute.actuators import Replica, Wanted, differences
-from replant.inventory import records
+from replant.inventory import pod_records
 from replant.inventory.controlplane import control_plane_pod
 from replant.manifests import yamltext
 from replant.platforms.command_lines import flag_value, given_by_flags, word_changes
@@ -385,8 +385,8 @@ def kept(words: list[str], wanted: Wanted) -> list[str]:
 def replica(obj: Any) -> Replica:
     """As it would be seen through the API: that an edit and an observation agree ends a switch."""
     containers = Raw(as_json([{"command": command_of(obj)}]).encode())
-    metadata = records.PodMetadata(labels={"component": COMPONENT})
-    seen = control_plane_pod(records.Pod(metadata, records.PodSpec(containers=containers)))
+    metadata = pod_records.PodMetadata(labels={"component": COMPONENT})
+    seen = control_plane_pod(pod_records.Pod(metadata, pod_records.PodSpec(containers=containers)))
     assert seen
     return Replica("one", seen.gates, seen.flags)
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.json import Decoder
 
 from replant.gates.plugins import LIVES
-from replant.inventory import records
+from replant.inventory import pod_records
 from replant.inventory.controlplane import control_plane_pod, merged_gates
 from replant.objects import Object
 from replant.routing import Side
@@ -362,7 +362,7 @@ def test_what_replicas_are_told_can_be_scanned() -> None:
     cluster.switch_scheduler(ON)
     cluster.run_for(10)
 
-    decode = Decoder(records.Pod).decode
+    decode = Decoder(pod_records.Pod).decode
     found = [control_plane_pod(decode(it.text)) for it in cluster.store.entries(PODS)]
     told = {it.name: it.gates for it in found if it}
     assert told["kube-controller-manager-control-plane-0"] == OFF

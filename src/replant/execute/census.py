@@ -42,7 +42,7 @@ from replant.execute.census_model import (
     Volume,
     baseline,
 )
-from replant.inventory import records
+from replant.inventory import node_records, pod_records, storage_records
 from replant.inventory.driverpods import DriverPods
 from replant.inventory.model import MIGRATED_PLUGINS, READY, source_of
 from replant.objects import Object
@@ -130,8 +130,8 @@ class _Taker:
     ended: list[str] = field(default_factory=list)
     uids: dict[str, str] = field(default_factory=dict)
     wanted: dict[str, int] = field(default_factory=dict)
-    nodes: list[records.Node] = field(default_factory=list)
-    csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
+    nodes: list[node_records.Node] = field(default_factory=list)
+    csi_nodes: dict[str, node_records.CSINode] = field(default_factory=dict)
     attachments: list[Attachment] = field(default_factory=list)
     events: list[parts.Event] = field(default_factory=list)
     driver_pods: DriverPods = field(default_factory=DriverPods)
@@ -142,14 +142,16 @@ class _Taker:
         yield self._list(
             PERSISTENT_VOLUME_CLAIMS, _Page[parts.PersistentVolumeClaim], self._claim, "claims"
         )
-        yield self._list(STORAGE_CLASSES, _Page[records.StorageClass], self._class, "classes")
+        yield self._list(
+            STORAGE_CLASSES, _Page[storage_records.StorageClass], self._class, "classes"
+        )
         for resource in (STATEFUL_SETS, REPLICA_SETS, REPLICATION_CONTROLLERS, DAEMON_SETS):
             yield self._workloads(resource)
         yield self._list(PODS, _Page[parts.Pod], self._pod, "pods", "ended", "uids", "driver_pods")
-        yield self._list(NODES, _Page[records.Node], self.nodes.append, "nodes")
-        yield self._list(VOLUME_ATTACHMENTS, _Page[records.VolumeAttachment], self._attachment,
-                         "attachments")  # fmt: skip
-        yield self._list(CSI_NODES, _Page[records.CSINode], self._csi_node, "csi_nodes")
+        yield self._list(NODES, _Page[node_records.Node], self.nodes.append, "nodes")
+        yield self._list(VOLUME_ATTACHMENTS, _Page[storage_records.VolumeAttachment],
+                         self._attachment, "attachments")  # fmt: skip
+        yield self._list(CSI_NODES, _Page[node_records.CSINode], self._csi_node, "csi_nodes")
         yield self._list(EVENTS, _Page[parts.Event], self._event, "events", selected=_ABOUT_PODS)
 
     def _list(
@@ -228,7 +230,7 @@ class _Taker:
         phase = record.status.phase if record.status else ""
         self.claims[record.metadata.key] = (record.spec.volumeName or "", phase)
 
-    def _class(self, record: records.StorageClass) -> None:
+    def _class(self, record: storage_records.StorageClass) -> None:
         self.classes[record.metadata.name] = class_digest(record)
 
     def _pod(self, record: parts.Pod) -> None:
@@ -256,10 +258,10 @@ class _Taker:
             metadata.namespace, metadata.name, spec.nodeName or "", bytes(spec.containers)
         )
 
-    def _csi_node(self, record: records.CSINode) -> None:
+    def _csi_node(self, record: node_records.CSINode) -> None:
         self.csi_nodes[record.metadata.name] = record
 
-    def _node(self, record: records.Node) -> Node:
+    def _node(self, record: node_records.Node) -> Node:
         status, csi_node = record.status, self.csi_nodes.get(record.metadata.name)
         conditions = (status.conditions if status else None) or ()
         listed = (csi_node.metadata.annotations or {}).get(MIGRATED_PLUGINS, "") if csi_node else ""
@@ -275,7 +277,7 @@ class _Taker:
             drivers=tuple(it.name for it in drivers),
         )
 
-    def _attachment(self, record: records.VolumeAttachment) -> None:
+    def _attachment(self, record: storage_records.VolumeAttachment) -> None:
         spec, status = record.spec, record.status
         error = (status.detachError or status.attachError) if status else None
         csi = (spec.source.inlineVolumeSpec or {}).get("csi") or {}
@@ -316,7 +318,7 @@ def volume_digest(spec: Object) -> str:
     return _digest({key: it for key, it in spec.items() if key not in _OF_CONTROLLERS})
 
 
-def class_digest(storage_class: records.StorageClass) -> str:
+def class_digest(storage_class: storage_records.StorageClass) -> str:
     """Of a class, whether it was read or stands in a plan: what the API would add is added."""
     fields = msgspec.to_builtins(storage_class)
     annotations = fields.pop("metadata").get("annotations") or {}
@@ -351,7 +353,7 @@ def _owner(pod: parts.Pod) -> str:
     return next((f"{it.kind}/{it.name}" for it in owners), "")
 
 
-def _claims(metadata: parts.Metadata, volumes: Iterable[records.PodVolume]) -> Iterator[str]:
+def _claims(metadata: parts.Metadata, volumes: Iterable[pod_records.PodVolume]) -> Iterator[str]:
     for volume in volumes:
         if volume.persistentVolumeClaim:
             yield volume.persistentVolumeClaim.claimName
@@ -360,7 +362,7 @@ def _claims(metadata: parts.Metadata, volumes: Iterable[records.PodVolume]) -> I
             yield f"{metadata.name}-{volume.name}"
 
 
-def _inline(metadata: parts.Metadata, volumes: Iterable[records.PodVolume]) -> Iterator[Disk]:
+def _inline(metadata: parts.Metadata, volumes: Iterable[pod_records.PodVolume]) -> Iterator[Disk]:
     for volume in volumes:
         source = source_of(volume)
         plugin = plugin_of(source)

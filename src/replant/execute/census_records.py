@@ -6,7 +6,9 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from replant.inventory import records
+from replant.inventory.metadata import OwnerReference, Strings
+from replant.inventory.node_records import NodeCondition
+from replant.inventory.pod_records import PodVolume
 
 
 class Metadata(Struct, gc=False):
@@ -15,10 +17,10 @@ class Metadata(Struct, gc=False):
     name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: records.Strings | None = None
-    annotations: records.Strings | None = None
+    labels: Strings | None = None
+    annotations: Strings | None = None
     deletionTimestamp: str | None = None  # noqa: N815 - the API's own name, as below
-    ownerReferences: list[records.OwnerReference] | None = None  # noqa: N815
+    ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
     @property
     def key(self) -> str:
@@ -60,7 +62,7 @@ class PodSpec(Struct, gc=False):
     """Where a pod is, and what it mounts."""
 
     nodeName: str | None = None  # noqa: N815
-    volumes: list[records.PodVolume] | None = None
+    volumes: list[PodVolume] | None = None
     containers: Raw = Raw(b"[]")
     """Wanted of drivers' pods alone, so left as they are written."""
 
@@ -69,7 +71,7 @@ class PodStatus(Struct, gc=False):
     """How a pod does."""
 
     phase: str | None = None
-    conditions: list[records.NodeCondition] | None = None
+    conditions: list[NodeCondition] | None = None
 
 
 class Pod(_Record, gc=False, kw_only=True):

@@ -49,7 +49,7 @@ from replant.execute.rewriting import LookAtPendingClaims
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
 from replant.execute.swapper import Sleep, Swapper
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume
-from replant.inventory.records import PersistentVolumeClaim
+from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import PERSISTENT_VOLUME, POD_SPEC_PATHS, Object, name_of
 
 _RESOURCES = {

@@ -18,7 +18,7 @@ from replant.execute.acts import (
     Wait,
 )
 from replant.execute.world import World
-from replant.inventory.records import PersistentVolumeClaim
+from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import PERSISTENT_VOLUME, STORAGE_CLASS, Object
 from replant.plan.model import AnnotateVolumes, ClassChange, ReplaceClasses
 from replant.plan.provisioning import provisioning

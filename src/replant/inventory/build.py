@@ -10,11 +10,27 @@ from msgspec.json import Decoder, encode
 from msgspec.structs import astuple
 
 from replant.gates.versions import Version
-from replant.inventory import records
 from replant.inventory.controlplane import control_plane_pod
 from replant.inventory.findings import ObjectRef, ReadCount
+from replant.inventory.metadata import OwnerReference
 from replant.inventory.model import READY, Inventory, PodUse, Rollout, volume_of
+from replant.inventory.node_records import CSINode, Node
+from replant.inventory.platform_records import Cluster, FeatureGate, Shoot
+from replant.inventory.pod_records import ContainerStatus, Pod, PodSpec, PodStatus, PodVolume
 from replant.inventory.selectors import Selector
+from replant.inventory.storage_records import (
+    CSIDriver,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from replant.inventory.workload_records import (
+    PodDisruptionBudget,
+    RollingUpdate,
+    UpdateStrategy,
+    Workload,
+)
 
 _SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet", "ReplicationController")
 _FINISHED = ("Succeeded", "Failed")
@@ -37,9 +53,9 @@ _KEPT_IN = {
 }
 """Where an inventory keeps what it has of a kind; templates of all kinds are kept together."""
 
-_STATUSES = Decoder(list[records.ContainerStatus] | None)
+_STATUSES = Decoder(list[ContainerStatus] | None)
 
-_NO_SOURCE = len(records.PodVolume.__struct_fields__) - 1
+_NO_SOURCE = len(PodVolume.__struct_fields__) - 1
 """So many fields are empty where a pod's volume is none of ours: all but its name."""
 
 
@@ -122,48 +138,48 @@ class Builder:
             _narrow_to_labels(inventory, selector)
         return inventory
 
-    def _volume(self, kind: str, record: records.PersistentVolume) -> None:  # noqa: ARG002
+    def _volume(self, kind: str, record: PersistentVolume) -> None:  # noqa: ARG002
         self._inventory.volumes.append(volume_of(record))
 
-    def _claim(self, kind: str, record: records.PersistentVolumeClaim) -> None:  # noqa: ARG002
+    def _claim(self, kind: str, record: PersistentVolumeClaim) -> None:  # noqa: ARG002
         if not record.is_pending:
             # There are many, and nobody asks for them once there is a volume.
             record.metadata.annotations = None
         self._inventory.claims[record.metadata.namespace or "", record.metadata.name] = record
 
-    def _class(self, kind: str, record: records.StorageClass) -> None:  # noqa: ARG002
+    def _class(self, kind: str, record: StorageClass) -> None:  # noqa: ARG002
         self._inventory.classes.append(record)
 
-    def _node(self, kind: str, record: records.Node) -> None:  # noqa: ARG002
+    def _node(self, kind: str, record: Node) -> None:  # noqa: ARG002
         status = record.status
         if status and status.conditions:
             # The others say nothing that concerns volumes, and there are many nodes.
             status.conditions = [it for it in status.conditions if it.type == READY]
         self._inventory.nodes[record.metadata.name] = record
 
-    def _feature_gate(self, kind: str, record: records.FeatureGate) -> None:  # noqa: ARG002
+    def _feature_gate(self, kind: str, record: FeatureGate) -> None:  # noqa: ARG002
         if record.metadata.name == "cluster":  # any other means nothing
             self._inventory.feature_gate = record
 
-    def _csi_node(self, kind: str, record: records.CSINode) -> None:  # noqa: ARG002
+    def _csi_node(self, kind: str, record: CSINode) -> None:  # noqa: ARG002
         self._inventory.csi_nodes[record.metadata.name] = record
 
-    def _driver(self, kind: str, record: records.CSIDriver) -> None:  # noqa: ARG002
+    def _driver(self, kind: str, record: CSIDriver) -> None:  # noqa: ARG002
         self._inventory.drivers[record.metadata.name] = record.spec.fsGroupPolicy or ""
 
-    def _attachment(self, kind: str, record: records.VolumeAttachment) -> None:  # noqa: ARG002
+    def _attachment(self, kind: str, record: VolumeAttachment) -> None:  # noqa: ARG002
         self._inventory.attachments.append(record)
 
-    def _budget(self, kind: str, record: records.PodDisruptionBudget) -> None:  # noqa: ARG002
+    def _budget(self, kind: str, record: PodDisruptionBudget) -> None:  # noqa: ARG002
         self._inventory.budgets.append(record)
 
-    def _shoot(self, kind: str, record: records.Shoot) -> None:  # noqa: ARG002
+    def _shoot(self, kind: str, record: Shoot) -> None:  # noqa: ARG002
         self._inventory.shoots.append(record)
 
-    def _cluster(self, kind: str, record: records.Cluster) -> None:  # noqa: ARG002
+    def _cluster(self, kind: str, record: Cluster) -> None:  # noqa: ARG002
         self._inventory.clusters.append(record)
 
-    def _pod(self, kind: str, record: records.Pod) -> None:
+    def _pod(self, kind: str, record: Pod) -> None:
         metadata = record.metadata
         component = control_plane_pod(record)
         if component:
@@ -189,7 +205,7 @@ class Builder:
                 )
             )
 
-    def _workload(self, kind: str, record: records.Workload) -> None:
+    def _workload(self, kind: str, record: Workload) -> None:
         spec = record.spec
         if kind == "StatefulSet" and spec.volumeClaimTemplates:
             self._inventory.stateful_sets.append(record)
@@ -214,11 +230,9 @@ class Builder:
             )
 
 
-def _uses(
-    spec: records.PodSpec, pod: str = ""
-) -> tuple[tuple[str, ...], tuple[records.PodVolume, ...]]:
+def _uses(spec: PodSpec, pod: str = "") -> tuple[tuple[str, ...], tuple[PodVolume, ...]]:
     claims: list[str] = []
-    inline: list[records.PodVolume] = []
+    inline: list[PodVolume] = []
     for volume in spec.volumes or ():
         if volume.persistentVolumeClaim:
             claims.append(volume.persistentVolumeClaim.claimName)
@@ -230,10 +244,10 @@ def _uses(
     return tuple(claims), tuple(inline)
 
 
-def _rollout(record: records.Workload) -> Rollout:
+def _rollout(record: Workload) -> Rollout:
     spec, metadata = record.spec, record.metadata
-    strategy = spec.strategy or spec.updateStrategy or records.UpdateStrategy()
-    rolling = strategy.rollingUpdate or records.RollingUpdate()
+    strategy = spec.strategy or spec.updateStrategy or UpdateStrategy()
+    rolling = strategy.rollingUpdate or RollingUpdate()
     return Rollout(
         type=strategy.type or "",
         unavailable=rolling.maxUnavailable,
@@ -244,11 +258,11 @@ def _rollout(record: records.Workload) -> Rollout:
     )
 
 
-def _has_group(spec: records.PodSpec) -> bool:
+def _has_group(spec: PodSpec) -> bool:
     return spec.securityContext is not None and spec.securityContext.fsGroup is not None
 
 
-def _waiting(status: records.PodStatus | None) -> str:
+def _waiting(status: PodStatus | None) -> str:
     if status is None or status.phase == "Running":
         return ""
     for container in _STATUSES.decode(status.containerStatuses) or ():
@@ -258,7 +272,7 @@ def _waiting(status: records.PodStatus | None) -> str:
     return ""
 
 
-def _top(owner: ObjectRef, references: list[records.OwnerReference] | None) -> ObjectRef:
+def _top(owner: ObjectRef, references: list[OwnerReference] | None) -> ObjectRef:
     """Whom a person would name: a ReplicaSet's pod belongs to the Deployment of its name."""
     for reference in references or ():
         if not reference.controller:

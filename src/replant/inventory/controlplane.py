@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from msgspec import Raw, Struct
 from msgspec.json import Decoder
 
-from replant.inventory import records
+from replant.inventory.pod_records import Container, Pod
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 
@@ -19,7 +19,7 @@ LIST_FLAGS = ("enable-admission-plugins", "disable-admission-plugins")
 _FLAGS = (_GATES, "cloud-provider", "cloud-config", "external-cloud-volume-plugin", *LIST_FLAGS)
 _FLAG = re.compile(rf"--({'|'.join(_FLAGS)})(?:=|\s+)([^\s\"']+|\"[^\"]+\"|'[^']+')")
 
-_CONTAINERS = Decoder(list[records.Container] | None)
+_CONTAINERS = Decoder(list[Container] | None)
 
 
 class ControlPlanePod(Struct, frozen=True, gc=False):
@@ -36,7 +36,7 @@ class ControlPlanePod(Struct, frozen=True, gc=False):
     """Of its other flags those that decide about volumes, such as cloud-provider, undashed."""
 
 
-def control_plane_pod(pod: records.Pod) -> ControlPlanePod | None:
+def control_plane_pod(pod: Pod) -> ControlPlanePod | None:
     """What a component is told, if the pod is one."""
     labels = pod.metadata.labels
     component = labels.get("component") if labels else None
@@ -68,7 +68,7 @@ def merged_gates(pods: Iterable[ControlPlanePod]) -> dict[str, dict[str, bool]]:
     return found
 
 
-def _flags(containers: Iterable[records.Container]) -> Iterable[tuple[str, str]]:
+def _flags(containers: Iterable[Container]) -> Iterable[tuple[str, str]]:
     for container in containers:
         line = " ".join([*(container.command or ()), *(container.args or ())])
         for flag, value in _FLAG.findall(line):

@@ -12,12 +12,23 @@ import msgspec
 
 from replant.gates.plugins import LIVES, migrated
 from replant.gates.versions import Version
-from replant.inventory import records
 from replant.inventory.controlplane import ControlPlanePod, merged_gates
 from replant.inventory.driverpods import DriverPods
 from replant.inventory.findings import ObjectRef, ReadCount
+from replant.inventory.metadata import Metadata, Strings
+from replant.inventory.node_records import CSINode, Node, NodeStatus
+from replant.inventory.platform_records import Cluster, FeatureGate, Shoot
+from replant.inventory.pod_records import PodVolume
 from replant.inventory.quantities import amount
 from replant.inventory.selectors import Selector
+from replant.inventory.storage_records import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+    VolumeStatus,
+)
+from replant.inventory.workload_records import PodDisruptionBudget, Workload
 from replant.translate import driver_of, plugin_of
 from replant.translate.manifest import WITHOUT_DRIVER
 
@@ -39,7 +50,7 @@ ClaimKey = tuple[str, str]
 class Volume(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolume, and what the joins need of it; the rest is built up when asked for."""
 
-    metadata: records.Metadata
+    metadata: Metadata
     text: bytes
     """Its spec, as it was read."""
     plugin: str | None
@@ -91,7 +102,7 @@ class Volume(msgspec.Struct, frozen=True, gc=False):
 
 
 _SPEC = msgspec.json.Decoder(dict[str, Any])
-_LABELS = msgspec.json.Decoder(records.Strings)
+_LABELS = msgspec.json.Decoder(Strings)
 
 _PHASES = {it: it for it in ("Available", "Bound", "Released", "Failed", "Pending")}
 """One text for all that say the same: there are many volumes."""
@@ -117,7 +128,7 @@ class PodUse(msgspec.Struct, frozen=True, gc=False):
     """The workload that a person would name: the pod's, as far as its owners tell."""
     node: str
     claims: tuple[str, ...]
-    inline: tuple[records.PodVolume, ...]
+    inline: tuple[PodVolume, ...]
     fs_group: bool
     waiting: str
     """Why its containers wait, where they do."""
@@ -153,30 +164,30 @@ class Inventory:
     node_gates: dict[str, dict[str, bool]] = field(default_factory=dict)
     """The gates of each kubelet that was asked."""
     volumes: list[Volume] = field(default_factory=list)
-    claims: dict[ClaimKey, records.PersistentVolumeClaim] = field(default_factory=dict)
-    classes: list[records.StorageClass] = field(default_factory=list)
+    claims: dict[ClaimKey, PersistentVolumeClaim] = field(default_factory=dict)
+    classes: list[StorageClass] = field(default_factory=list)
     pods: list[PodUse] = field(default_factory=list)
     templates: list[PodUse] = field(default_factory=list)
     driver_pods: DriverPods = field(default_factory=DriverPods)
     """The pods of CSI drivers, for those who have to read logs."""
     pinned: set[ObjectRef] = field(default_factory=set)
     """The workloads whose template names the node itself: no scheduler is asked."""
-    stateful_sets: list[records.Workload] = field(default_factory=list)
+    stateful_sets: list[Workload] = field(default_factory=list)
     replicas: dict[ObjectRef, int] = field(default_factory=dict)
     """How many pods each workload is to have, of those that can be told so."""
     rollouts: dict[ObjectRef, Rollout] = field(default_factory=dict)
     """How each workload takes a new template, of those whose template names a disk by itself."""
-    nodes: dict[str, records.Node] = field(default_factory=dict)
-    csi_nodes: dict[str, records.CSINode] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict)
+    csi_nodes: dict[str, CSINode] = field(default_factory=dict)
     drivers: dict[str, str] = field(default_factory=dict)
     """The CSI drivers that are installed, and their fsGroupPolicy."""
-    attachments: list[records.VolumeAttachment] = field(default_factory=list)
-    budgets: list[records.PodDisruptionBudget] = field(default_factory=list)
-    feature_gate: records.FeatureGate | None = None
+    attachments: list[VolumeAttachment] = field(default_factory=list)
+    budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    feature_gate: FeatureGate | None = None
     """OpenShift's."""
-    shoots: list[records.Shoot] = field(default_factory=list)
+    shoots: list[Shoot] = field(default_factory=list)
     """The shoots of a garden of Gardener."""
-    clusters: list[records.Cluster] = field(default_factory=list)
+    clusters: list[Cluster] = field(default_factory=list)
     """The shoots of a seed, each as it embeds them."""
     read: dict[str, ReadCount] = field(default_factory=dict)
     unknown: dict[str, str] = field(default_factory=dict)
@@ -207,14 +218,14 @@ class Inventory:
         return found
 
     @cached_property
-    def class_by_name(self) -> dict[str, records.StorageClass]:
+    def class_by_name(self) -> dict[str, StorageClass]:
         """Classes by their name."""
         return {storage_class.metadata.name: storage_class for storage_class in self.classes}
 
     @cached_property
     def _budgets_by_namespace(
         self,
-    ) -> dict[str, list[tuple[Selector, records.PodDisruptionBudget]]]:
+    ) -> dict[str, list[tuple[Selector, PodDisruptionBudget]]]:
         found = defaultdict(list)
         for budget in self.budgets:
             selector = budget.spec.selector
@@ -223,7 +234,7 @@ class Inventory:
                 found[budget.metadata.namespace or ""].append(meant)
         return found
 
-    def budgets_of(self, pod: PodUse) -> list[records.PodDisruptionBudget]:
+    def budgets_of(self, pod: PodUse) -> list[PodDisruptionBudget]:
         """The budgets that have a say when a pod is to be evicted."""
         budgets = self._budgets_by_namespace.get(pod.owner.namespace)
         if not budgets:
@@ -282,7 +293,7 @@ class Inventory:
         labels = (record.metadata.labels if record else None) or {}
         return any(role in labels for role in _CONTROL_PLANE_ROLES)
 
-    def _status(self, node: str) -> records.NodeStatus | None:
+    def _status(self, node: str) -> NodeStatus | None:
         record = self.nodes.get(node)
         return record.status if record else None
 
@@ -292,7 +303,7 @@ class Inventory:
         drivers = csi_node.spec.drivers if csi_node else None
         return frozenset(driver.name for driver in drivers or ())
 
-    def inline_uses(self) -> Iterator[tuple[PodUse, records.PodVolume]]:
+    def inline_uses(self) -> Iterator[tuple[PodUse, PodVolume]]:
         """The volumes that pods and templates name by themselves.
 
         What another template makes is left out: it says the same again.
@@ -304,7 +315,7 @@ class Inventory:
                     yield use, volume
 
 
-def volume_of(record: records.PersistentVolume) -> Volume:
+def volume_of(record: PersistentVolume) -> Volume:
     """A volume with what the joins need of it; msgspec's error where its spec is no object."""
     spec = _SPEC.decode(record.spec)
     plugin = plugin_of({"spec": spec})
@@ -324,7 +335,7 @@ def volume_of(record: records.PersistentVolume) -> Volume:
     )
 
 
-def _phase(status: records.VolumeStatus | None) -> str:
+def _phase(status: VolumeStatus | None) -> str:
     said = (status.phase if status else None) or ""
     return _PHASES.get(said, said)
 
@@ -339,7 +350,7 @@ def _text(holder: object, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def source_of(volume: records.PodVolume) -> dict[str, Any]:
+def source_of(volume: PodVolume) -> dict[str, Any]:
     """A pod's own volume as the translator takes it."""
     sources: Iterable[str] = IN_TREE_SOURCES
     found = {name: value for name in sources if (value := getattr(volume, name)) is not None}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from replant.inventory.records import LabelRequirement, LabelSelector
+from replant.inventory.metadata import LabelRequirement, LabelSelector
 
 _KEY = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
 _VALUE = r"[-A-Za-z0-9_.]*"

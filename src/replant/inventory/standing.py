@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
-from replant.inventory import records
 from replant.inventory.checks.reading import ABSENT
 from replant.inventory.model import Inventory, Volume, source_of
+from replant.inventory.storage_records import VolumeAttachment
 from replant.routing import Process, Side, VolumeView
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.routing.names import csi_name, named
@@ -242,7 +242,7 @@ def _stuck(inventory: Inventory) -> dict[str, list[Stuck]]:
     return found
 
 
-def _why_stuck(attachment: records.VolumeAttachment) -> str:
+def _why_stuck(attachment: VolumeAttachment) -> str:
     """Why an attachment is not what it is to be; nothing for one that is."""
     status, deleting = attachment.status, attachment.metadata.deletionTimestamp is not None
     error = (status.detachError or status.attachError) if status else None
@@ -254,9 +254,7 @@ def _why_stuck(attachment: records.VolumeAttachment) -> str:
     return f"It is not attached{told or ', and nobody says why'}."
 
 
-def _stuck_attachment(
-    inventory: Inventory, attachment: records.VolumeAttachment, why: str
-) -> Stuck:
+def _stuck_attachment(inventory: Inventory, attachment: VolumeAttachment, why: str) -> Stuck:
     spec = attachment.spec
     volume = spec.source.persistentVolumeName
     what = f" of PersistentVolume {volume}" if volume else ""

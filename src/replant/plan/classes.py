@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from replant.errors import Refused, TranslationError
-from replant.inventory import records
 from replant.inventory.model import Inventory
+from replant.inventory.storage_records import StorageClass
 from replant.objects import DEFAULT_CLASS, Object
 from replant.plan.model import Check, ClassChange, CreateObjects, ReplaceClasses, Step, Weight
 from replant.plan.provisioning import provisioning
@@ -65,7 +65,7 @@ def class_changes(situation: Situation) -> tuple[ClassChange, ...]:
     return tuple(found)
 
 
-def class_change(storage_class: records.StorageClass) -> ClassChange:
+def class_change(storage_class: StorageClass) -> ClassChange:
     """A class as it is, and as its driver needs it; TranslationError where it cannot be."""
     before = _as_object(storage_class)
     plugin = storage_class.provisioner
@@ -147,13 +147,17 @@ def twin_class(after: Object, suffix: str) -> Object:
     return {**after, "metadata": {**metadata, "name": f"{metadata['name']}{suffix}"}}
 
 
-def _classes(inventory: Inventory, plugins: Iterable[str]) -> list[records.StorageClass]:
+def _classes(inventory: Inventory, plugins: Iterable[str]) -> list[StorageClass]:
     wanted = frozenset(plugins)
     return [it for it in inventory.classes if it.provisioner in wanted]
 
 
 def _obstacles(
-    asked: AskedClasses, storage_class: records.StorageClass, inventory: Inventory, *, owners: bool
+    asked: AskedClasses,
+    storage_class: StorageClass,
+    inventory: Inventory,
+    *,
+    owners: bool,
 ) -> Iterator[Check]:
     """Why a class stays as it is."""
     driver = driver_of(storage_class.provisioner)
@@ -185,7 +189,7 @@ def _obstacles(
 
 
 def _remarks(
-    asked: AskedClasses, before: records.StorageClass, after: Object, inventory: Inventory
+    asked: AskedClasses, before: StorageClass, after: Object, inventory: Inventory
 ) -> Iterator[Check]:
     """What a person should know of a class that is made."""
     dropped = dropped_parameters(before.provisioner, before.parameters or {})
@@ -203,7 +207,7 @@ def _remarks(
         yield _about(before, Weight.WARNING, what)
 
 
-def _taken(before: records.StorageClass, after: Object, inventory: Inventory) -> Iterator[Check]:
+def _taken(before: StorageClass, after: Object, inventory: Inventory) -> Iterator[Check]:
     name = after["metadata"]["name"]
     there = inventory.class_by_name.get(name)
     if there is None:
@@ -220,9 +224,7 @@ def _sameness(storage_class: Object) -> Object:
     return {key: it for key, it in storage_class.items() if key != "metadata" and it}
 
 
-def _about(
-    storage_class: records.StorageClass, weight: Weight, what: str, *, fix: str = ""
-) -> Check:
+def _about(storage_class: StorageClass, weight: Weight, what: str, *, fix: str = "") -> Check:
     name = storage_class.metadata.name
     message = f"StorageClass {name} {what}"
     return Check(check="class", result=weight, object=name, message=message, fix=fix)
@@ -249,7 +251,7 @@ def _without(metadata: Object, gone: Iterable[str]) -> Object:
     return kept
 
 
-def _as_object(storage_class: records.StorageClass) -> dict[str, Any]:
+def _as_object(storage_class: StorageClass) -> dict[str, Any]:
     """The whole class, as it can be made again."""
     fields = msgspec.to_builtins(storage_class)
     metadata = {name: fields["metadata"][name] for name in ("name", "labels", "annotations")}

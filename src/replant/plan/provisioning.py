@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replant.inventory.records import PersistentVolumeClaim
+from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import DEFAULT_CLASS, Object
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -15,7 +15,7 @@ from replant.errors import TranslationError
 from replant.inventory.findings import ObjectRef
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.quantities import amount
-from replant.inventory.records import PersistentVolumeClaim
+from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import Object
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name

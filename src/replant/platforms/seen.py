@@ -14,8 +14,9 @@ from replant.cluster.collect import CONTROL_PLANE, kubelet_gates
 from replant.cluster.ports import PODS, Reader, Selected
 from replant.errors import Final, Forbidden, NotServed, Unreachable, printable
 from replant.execute.actuators import Place, Replica
-from replant.inventory import records
 from replant.inventory.controlplane import control_plane_pod
+from replant.inventory.node_records import NodeCondition
+from replant.inventory.pod_records import Pod
 
 
 class ComponentPod(NamedTuple):
@@ -26,7 +27,7 @@ class ComponentPod(NamedTuple):
 
 
 class _PodStatus(msgspec.Struct, gc=False):
-    conditions: list[records.NodeCondition] | None = None
+    conditions: list[NodeCondition] | None = None
 
 
 class _Readiness(msgspec.Struct, gc=False):
@@ -38,7 +39,7 @@ class _Pods(msgspec.Struct, gc=False):
 
 
 _PAGE = msgspec.json.Decoder(_Pods)
-_POD = msgspec.json.Decoder(records.Pod)
+_POD = msgspec.json.Decoder(Pod)
 _READINESS = msgspec.json.Decoder(_Readiness)
 
 

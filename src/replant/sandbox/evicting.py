@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from replant.inventory.records import LabelSelector
+from replant.inventory.metadata import LabelSelector
 from replant.inventory.selectors import Selector
 from replant.objects import Object
 from replant.sandbox.changes import Deletion

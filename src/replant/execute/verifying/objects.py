@@ -6,7 +6,7 @@ import msgspec
 
 from replant.execute.census import class_digest
 from replant.execute.verifying.comparison import Comparison, Outcome, Problem, Problems
-from replant.inventory import records
+from replant.inventory.storage_records import StorageClass
 from replant.objects import STORAGE_CLASS
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import (
@@ -155,12 +155,12 @@ def classes(it: Comparison) -> Problems:
     for step in it.plan.steps:
         if isinstance(step, ReplaceClasses):
             for change in step.classes:
-                after = msgspec.convert(change.after, records.StorageClass)
+                after = msgspec.convert(change.after, StorageClass)
                 expected[after.metadata.name] = class_digest(after)
         elif isinstance(step, CreateObjects):
             for made in step.objects:
                 if made["kind"] == STORAGE_CLASS:
-                    after = msgspec.convert(made, records.StorageClass)
+                    after = msgspec.convert(made, StorageClass)
                     expected[after.metadata.name] = class_digest(after)
     for name, digest in expected.items():
         now = it.now.census.classes.get(name)

@@ -7,9 +7,9 @@ from shlex import quote
 
 from replant.errors import shown
 from replant.gates.plugins import LIVES
-from replant.inventory import records
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.inventory.storage_records import VolumeAttachment
 
 
 def findings(view: View) -> Iterator[Finding]:
@@ -21,11 +21,11 @@ def findings(view: View) -> Iterator[Finding]:
     yield from _stranded_in_tree(view)
 
 
-def _ref(attachment: records.VolumeAttachment) -> ObjectRef:
+def _ref(attachment: VolumeAttachment) -> ObjectRef:
     return ObjectRef("VolumeAttachment", attachment.metadata.name)
 
 
-def _orphaned(view: View, attachment: records.VolumeAttachment) -> Iterator[Finding]:
+def _orphaned(view: View, attachment: VolumeAttachment) -> Iterator[Finding]:
     volume = attachment.spec.source.persistentVolumeName
     node = attachment.spec.nodeName
     missing = []
@@ -44,7 +44,7 @@ def _orphaned(view: View, attachment: records.VolumeAttachment) -> Iterator[Find
         )
 
 
-def _stuck(attachment: records.VolumeAttachment) -> Iterator[Finding]:
+def _stuck(attachment: VolumeAttachment) -> Iterator[Finding]:
     status = attachment.status
     error = (status.detachError or status.attachError) if status else None
     deleting = attachment.metadata.deletionTimestamp is not None
@@ -60,7 +60,7 @@ def _stuck(attachment: records.VolumeAttachment) -> Iterator[Finding]:
         )
 
 
-def _stranded_by_csi(view: View, attachment: records.VolumeAttachment) -> Iterator[Finding]:
+def _stranded_by_csi(view: View, attachment: VolumeAttachment) -> Iterator[Finding]:
     volume = view.inventory.by_name.get(attachment.spec.source.persistentVolumeName or "")
     attached = attachment.status is not None and attachment.status.attached
     if not attached or volume is None or volume.plugin is None:

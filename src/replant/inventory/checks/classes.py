@@ -8,9 +8,9 @@ from typing import Any
 
 from replant.errors import TranslationError, shown
 from replant.gates.plugins import LIVES, REMOVED_WITHOUT_DRIVER
-from replant.inventory import records
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.inventory.storage_records import StorageClass
 from replant.objects import DEFAULT_CLASS
 from replant.translate import driver_of, dropped_parameters, storage_class_to_csi
 
@@ -26,16 +26,16 @@ def findings(view: View) -> Iterator[Finding]:
     yield from _stateful_sets(view)
 
 
-def _ref(storage_class: records.StorageClass) -> ObjectRef:
+def _ref(storage_class: StorageClass) -> ObjectRef:
     return ObjectRef("StorageClass", storage_class.metadata.name)
 
 
-def _is_default(storage_class: records.StorageClass) -> bool:
+def _is_default(storage_class: StorageClass) -> bool:
     annotations = storage_class.metadata.annotations or {}
     return any(annotations.get(key) == "true" for key in DEFAULT_CLASS)
 
 
-def _in_tree(view: View, storage_class: records.StorageClass) -> Iterator[Finding]:
+def _in_tree(view: View, storage_class: StorageClass) -> Iterator[Finding]:
     name, plugin = quote(storage_class.metadata.name), storage_class.provisioner
     driver = driver_of(plugin)
     default = "the default class, " if _is_default(storage_class) else ""
@@ -78,7 +78,7 @@ def _in_tree(view: View, storage_class: records.StorageClass) -> Iterator[Findin
         )
 
 
-def _as_object(storage_class: records.StorageClass) -> dict[str, Any]:
+def _as_object(storage_class: StorageClass) -> dict[str, Any]:
     return {
         "kind": "StorageClass",
         "metadata": {"name": storage_class.metadata.name},
@@ -88,7 +88,7 @@ def _as_object(storage_class: records.StorageClass) -> dict[str, Any]:
     }
 
 
-def _without_driver(storage_class: records.StorageClass) -> Iterator[Finding]:
+def _without_driver(storage_class: StorageClass) -> Iterator[Finding]:
     plugin = storage_class.provisioner.removeprefix("kubernetes.io/")
     if plugin != storage_class.provisioner and plugin in REMOVED_WITHOUT_DRIVER:
         version = REMOVED_WITHOUT_DRIVER[plugin].of_minor

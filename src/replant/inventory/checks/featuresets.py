@@ -9,7 +9,7 @@ from replant.gates.history import gate_at, known_gates
 from replant.gates.versions import Version
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
-from replant.inventory.records import FeatureGateSpec
+from replant.inventory.platform_records import FeatureGateSpec
 
 
 def findings(view: View) -> Iterator[Finding]:

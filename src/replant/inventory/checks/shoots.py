@@ -12,8 +12,8 @@ from replant.gardener.validation import FORBIDDEN, Problem, problems
 from replant.gates.versions import Version
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.inventory.metadata import Metadata
 from replant.inventory.model import Inventory
-from replant.inventory.records import Metadata
 from replant.objects import Object
 
 

@@ -7,11 +7,11 @@ from shlex import quote
 
 from replant.errors import TranslationError, shown
 from replant.gates.plugins import REMOVED_WITHOUT_DRIVER
-from replant.inventory import records
 from replant.inventory.checks.view import View, without_driver
 from replant.inventory.findings import Finding, ObjectRef, Severity
 from replant.inventory.model import PodUse, source_of
 from replant.inventory.quantities import amount
+from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.translate import driver_of, inline_to_csi, plugin_of
 
 _EXPANDING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
@@ -82,7 +82,7 @@ def _expanding(view: View) -> Iterator[Finding]:
             )
 
 
-def _wants_more(claim: records.PersistentVolumeClaim) -> bool:
+def _wants_more(claim: PersistentVolumeClaim) -> bool:
     requests = claim.spec.resources.requests if claim.spec.resources else None
     capacity = claim.status.capacity if claim.status else None
     wanted, given = (requests or {}).get("storage"), (capacity or {}).get("storage")

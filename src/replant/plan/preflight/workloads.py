@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from replant.inventory import records
 from replant.inventory.findings import ObjectRef
+from replant.inventory.workload_records import PodDisruptionBudget
 from replant.plan.model import Goal
 from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
 from replant.plan.situation import Situation
@@ -70,7 +70,7 @@ def budgets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
         )
 
 
-def _never_allows(budget: records.PodDisruptionBudget) -> bool:
+def _never_allows(budget: PodDisruptionBudget) -> bool:
     spec, status = budget.spec, budget.status
     if status is None:
         return spec.maxUnavailable in (0, "0", "0%") or spec.minAvailable == "100%"

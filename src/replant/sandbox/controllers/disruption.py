@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from msgspec import convert
 
-from replant.inventory.records import LabelSelector
+from replant.inventory.metadata import LabelSelector
 from replant.inventory.selectors import Selector
 from replant.objects import Object
 from replant.routing import Process

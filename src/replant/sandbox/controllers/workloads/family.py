@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import convert
 
-from replant.inventory.records import LabelSelector
+from replant.inventory.metadata import LabelSelector
 from replant.inventory.selectors import Selector
 from replant.objects import Object
 from replant.sandbox.controllers.base import Key, World, key_of
