@@ -10,7 +10,8 @@ from replant.cluster.ports import CSI_NODES, NODES, PODS, Resource
 from replant.execute.acts import Act, Decision
 from replant.execute.draining import DrainRules
 from replant.execute.outages import Outages
-from replant.execute.rolling import Patience, Rolling
+from replant.execute.patience import Patience
+from replant.execute.rolling import Rolling
 from replant.execute.world import WATCHED, Pod, Record, World
 from replant.plan.model import Plan, RollNodes
 from tests.inventory.clusters import AWS, EBS

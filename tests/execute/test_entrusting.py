@@ -13,7 +13,7 @@ from replant.execute.actuators import KUBELETS, Replica
 from replant.execute.awaiting import GRACE, OBSERVE_AGAIN
 from replant.execute.entrusting import Entrusting
 from replant.execute.leading import Leader
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.plan.model import NodeMethod
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, roll_step
 

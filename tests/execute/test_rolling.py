@@ -8,14 +8,9 @@ import pytest
 
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
 from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
+from replant.execute.emptying import EVICT_AGAIN, FRESH, RETRY_EVICTION, FreshNode
 from replant.execute.leading import LOOK, Leader, Memory
-from replant.execute.rolling import (
-    DECIDE_AGAIN,
-    EVICT_AGAIN,
-    FRESH,
-    RETRY_EVICTION,
-    FreshNode,
-)
+from replant.execute.rolling_node import DECIDE_AGAIN
 from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
 from tests.plan.clusters import Kubelet, planned

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from replant.execute.acts import Decision, ObservePlace, Switch
 from replant.execute.actuators import Replica
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.execute.switching import Switching
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import Plan, SwitchControlPlane

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from replant.execute.acts import LookAtLeader, RestartLeader
 from replant.execute.leading import Leader
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.execute.versioning import Versioning
 from replant.plan.model import ChangeVersion
 from tests.execute.nodes import Nodes, only

@@ -10,7 +10,7 @@ import pytest
 from replant.cluster.answers import Answer, Request
 from replant.errors import Halted
 from replant.execute.draining import DrainRules
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.execute.run import How
 from replant.sandbox.resources import NODES, PODS
 from tests.faults.injecting import ANSWERS, KILLS, AtWrite, Do, Fault, Process, Weather

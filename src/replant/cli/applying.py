@@ -22,8 +22,8 @@ from replant.errors import Blocked, Forbidden, Halted, InputError, Refused, Repl
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
 from replant.execute.journal import Run, State, Summary
+from replant.execute.patience import Patience
 from replant.execute.refusals import chosen, refuse_second
-from replant.execute.rolling import Patience
 from replant.execute.run import Applying, How, Result
 from replant.execute.timing import RealTiming, Timing
 from replant.plan.model import Goal, NodeMethod, Plan, RollNodes, SwitchControlPlane

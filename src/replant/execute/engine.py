@@ -10,12 +10,12 @@ from typing import Protocol
 
 from replant.errors import Final, Halted, Missing, ReplantError, Retryable
 from replant.execute.acts import Act, Decision, Evict, Progress, Switch, Wait
+from replant.execute.emptying import FRESH
 from replant.execute.hands import Hands
 from replant.execute.insisting import pause
 from replant.execute.journal import Entry, Journal, Mark
 from replant.execute.lease import STATUS, WAITS, Lease
 from replant.execute.mirror import Mirror
-from replant.execute.rolling import FRESH
 from replant.execute.stages import Stage
 from replant.execute.timing import Timing, written
 from replant.execute.world import World

@@ -20,8 +20,8 @@ from replant.execute.acts import (
 )
 from replant.execute.actuators import KUBELETS, Wanted, differences, is_so
 from replant.execute.awaiting import OBSERVE_AGAIN, AwaitedSwitch
-from replant.execute.leading import Leading, Memory
-from replant.execute.rolling import FRESH_MEMORY, Patience
+from replant.execute.leading import FRESH_MEMORY, Leading, Memory
+from replant.execute.patience import Patience
 from replant.execute.targets import Target, targets
 from replant.execute.world import World
 from replant.plan.model import Plan, RollNodes

@@ -82,6 +82,9 @@ class Memory:
     """Of the Lease at that time: what is older tells nothing."""
 
 
+FRESH_MEMORY = Memory()
+
+
 class Leading:
     """When a leader has to go, and whether it has gone, in the course of a step that moves pods."""
 

@@ -12,8 +12,8 @@ from msgspec.json import Decoder
 
 from replant.cluster.ports import NODES, PODS, Reader, Resource, Selected
 from replant.errors import Expired, Final, Missing, Unreachable
+from replant.execute.emptying import FreshNode
 from replant.execute.insisting import Notice, insist, pause
-from replant.execute.rolling import FreshNode
 from replant.execute.timing import Timing
 from replant.execute.world import DECODERS, WATCHED, Metadata, Node, Pod, Record, World
 from replant.objects import Object

@@ -40,6 +40,7 @@ from replant.execute.lease import Lease
 from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
+from replant.execute.patience import Patience
 from replant.execute.refusals import (
     IDENTITY,
     refuse_foreign,
@@ -52,7 +53,7 @@ from replant.execute.refusals import (
 from replant.execute.remembering import remembered
 from replant.execute.retemplating import Retemplating
 from replant.execute.rewriting import Annotating, Replacing
-from replant.execute.rolling import Patience, Rolling
+from replant.execute.rolling import Rolling
 from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
 from replant.execute.swapping import AT_ONCE, Backups, Swapping

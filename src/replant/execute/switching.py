@@ -7,7 +7,7 @@ from collections.abc import Container, Iterator
 from replant.execute.acts import Act, Decision, ObservePlace, Progress, Switch, Wait
 from replant.execute.actuators import Place, Replica, Wanted, differences, is_so
 from replant.execute.awaiting import OBSERVE_AGAIN, AwaitedSwitch
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.execute.targets import demands
 from replant.execute.world import World
 from replant.plan.courses import CONTROLLER

@@ -8,7 +8,7 @@ from __future__ import annotations
 from replant.execute.acts import Act, Decision, LookAtLeader, Progress, RestartLeader, Switch, Wait
 from replant.execute.actuators import KUBELETS, Wanted
 from replant.execute.leading import Leading, Memory
-from replant.execute.rolling import Patience
+from replant.execute.patience import Patience
 from replant.execute.world import World
 from replant.gates.versions import Version
 from replant.plan.model import ChangeVersion
