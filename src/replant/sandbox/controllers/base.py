@@ -123,3 +123,11 @@ class Led(Controller):
 def key_of(entry: Entry) -> Key:
     """By what an object is known in queues."""
     return entry.namespace, entry.name
+
+
+def discard(sets: dict[str, set[Item]], name: str, member: Item) -> None:
+    """Take a member out of one of many sets; none is kept that is empty."""
+    members = sets.get(name, set())
+    members.discard(member)
+    if not members:
+        sets.pop(name, None)
