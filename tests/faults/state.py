@@ -10,7 +10,7 @@ from replant.execute.making import MADE_BY
 from replant.gates.settings import effective
 from replant.objects import Object
 from replant.routing import VolumeView
-from replant.sandbox.controllers.kubelet import Kubelet
+from replant.sandbox.controllers.kubelets.kubelet import Kubelet
 from replant.sandbox.resources import (
     CSI_NODES,
     LEASES,

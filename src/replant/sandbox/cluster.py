@@ -25,7 +25,9 @@ from replant.sandbox.controllers.disruption import Disruption
 from replant.sandbox.controllers.driverpods import DriverPods
 from replant.sandbox.controllers.expander import Expander
 from replant.sandbox.controllers.garbage import Garbage
-from replant.sandbox.controllers.kubelet import ZONE_KEYS, Kubelet, Kubelets
+from replant.sandbox.controllers.kubelets import Kubelets
+from replant.sandbox.controllers.kubelets.kubelet import Kubelet
+from replant.sandbox.controllers.kubelets.reporting import ZONE_KEYS
 from replant.sandbox.controllers.lifecycle import Lifecycle
 from replant.sandbox.controllers.protection import Protection
 from replant.sandbox.controllers.provisioner import Provisioner

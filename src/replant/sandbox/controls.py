@@ -23,7 +23,7 @@ from replant.sandbox.controllers.controlplane import (
     Told,
     flag_problem,
 )
-from replant.sandbox.controllers.kubelet import Kubelet
+from replant.sandbox.controllers.kubelets.kubelet import Kubelet
 from replant.sandbox.refusals import ApiError, bad_request, conflict, not_found
 from replant.sandbox.resources import NODES
 from replant.sandbox.writes import Gap

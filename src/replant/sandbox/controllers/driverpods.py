@@ -11,7 +11,7 @@ from replant.inventory.driverpods import drivers_in
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.attacher import Attacher
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
-from replant.sandbox.controllers.kubelet import Kubelets
+from replant.sandbox.controllers.kubelets import Kubelets
 from replant.sandbox.controllers.provisioner import Provisioner
 from replant.sandbox.controllers.resizer import Resizer
 from replant.sandbox.resources import PODS

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from replant.objects import Object
 from replant.sandbox.controllers.base import Controller, World
 from replant.sandbox.controllers.controlplane import API_SERVER, CONTROLLER, SCHEDULER, ControlPlane
-from replant.sandbox.controllers.kubelet import Kubelets
+from replant.sandbox.controllers.kubelets import Kubelets
 from replant.sandbox.controllers.openshift import objects
 from replant.sandbox.controllers.openshift.credentials import CloudCredentials
 from replant.sandbox.controllers.openshift.lifecycle import OperatorLifecycle

@@ -16,7 +16,7 @@ from replant.routing import Process
 from replant.sandbox import evicting
 from replant.sandbox.changes import Deletion
 from replant.sandbox.controllers.base import Controller, World
-from replant.sandbox.controllers.kubelet import Kubelets
+from replant.sandbox.controllers.kubelets import Kubelets
 from replant.sandbox.controllers.openshift.objects import (
     CLUSTER,
     CONFIG,

@@ -7,25 +7,22 @@ running it, reports the new names, and no longer knows the old ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import lru_cache
-
-from replant.gates.plugins import BASE_GATE
-from replant.gates.settings import effective
-from replant.objects import Object
-from replant.routing import NodeView, Process, Side, VolumeView, mount
+from replant.routing import NodeView, Process, Side
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
+from replant.sandbox.controllers.kubelets.kubelet import Kubelet, Seat, mounting_side
+from replant.sandbox.controllers.kubelets.reporting import (
+    report_drivers,
+    report_in_use,
+    report_ready,
+    report_running,
+    report_version,
+    report_zone,
+)
 from replant.sandbox.controllers.recorder import WARNING
 from replant.sandbox.controllers.volumes import Volume
-from replant.sandbox.resources import (
-    CSI_NODES,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PODS,
-)
+from replant.sandbox.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from replant.sandbox.shelves import DELETED, Event
-from replant.translate import aws_ebs, azure_disk, cinder, gce_pd, plugins, vsphere
 
 STOPPING = 1.0
 """So many seconds a pod takes to end, if it is given them."""
@@ -34,53 +31,7 @@ FAILED_MOUNT = 123.0
 _LOST_TOUCH = 40.0
 """After so many seconds without a word from it a node counts as not ready."""
 _AGAIN = 5.0
-ZONE_KEYS = {
-    aws_ebs.AwsEbs.driver: aws_ebs.ZONE_KEY,
-    gce_pd.GcePd.driver: gce_pd.ZONE_KEY,
-    azure_disk.AzureDisk.driver: azure_disk.ZONE_KEY,
-    cinder.Cinder.driver: cinder.ZONE_KEY,
-    vsphere.Vsphere.driver: vsphere.ZONE_KEY,
-}
-"""What drivers call a zone; with them a node has these labels too."""
 _MIRROR = "kubernetes.io/config.mirror"
-
-
-@dataclass(slots=True)
-class Seat:
-    """A pod on a node, as its kubelet knows it."""
-
-    uid: str
-    volumes: tuple[Volume, ...] | None = None
-    """None while a claim is not bound."""
-    running: bool = False
-    ending: bool = False
-    restarts: int = 0
-
-
-@dataclass(slots=True)
-class Kubelet:
-    """One kubelet, and what it is told by its command line."""
-
-    node: str
-    process: Process
-    drivers: frozenset[str]
-    csi_node: bool
-    """Whether it may have a CSINode at all."""
-    limit: int
-    """How many volumes of a driver the node takes."""
-    from_pods: frozenset[str] = frozenset()
-    """Those of its drivers that are there only as long as pods of theirs are."""
-    alive: bool = True
-    died: int = 0
-    starting: bool = False
-    """Whether its process is still to come up, on a node that goes on running its pods."""
-    starts: int = 1
-    seats: dict[Key, Seat] = field(default_factory=dict)
-
-    @property
-    def works(self) -> bool:
-        """Whether it looks after its pods at this moment."""
-        return self.alive and not self.starting
 
 
 class Kubelets(Controller):
@@ -102,8 +53,8 @@ class Kubelets(Controller):
     def start(self, kubelet: Kubelet) -> None:
         """A kubelet starts for the first time. Its node has been registered."""
         self.all[kubelet.node] = kubelet
-        self._write_csi_node(kubelet)
-        self._label(kubelet)
+        report_drivers(self.world, kubelet)
+        report_zone(self.world, kubelet)
         self._find_pods(kubelet)
 
     def restart(self, node: str, process: Process, seconds: float = 0) -> None:
@@ -128,13 +79,8 @@ class Kubelets(Controller):
 
     def _come_up(self, kubelet: Kubelet) -> None:
         kubelet.starting = False
-        self._write_csi_node(kubelet)
-
-        def write(obj: Object) -> None:
-            version = f"v{kubelet.process.version}"
-            obj["status"].setdefault("nodeInfo", {})["kubeletVersion"] = version
-
-        self.world.change(NODES, ("", kubelet.node), write, "status")
+        report_drivers(self.world, kubelet)
+        report_version(self.world, kubelet)
         self._look_again(kubelet)
 
     def _look_again(self, kubelet: Kubelet) -> None:
@@ -147,8 +93,8 @@ class Kubelets(Controller):
     def register(self, node: str, drivers: frozenset[str]) -> None:
         """These are the drivers on a node from now on."""
         self.all[node].drivers = drivers
-        self._write_csi_node(self.all[node], only_drivers=True)
-        self._label(self.all[node])
+        report_drivers(self.world, self.all[node], only_drivers=True)
+        report_zone(self.world, self.all[node])
         self._nodes.add(node)
 
     def kill(self, node: str) -> None:
@@ -163,7 +109,7 @@ class Kubelets(Controller):
 
         def missed() -> None:
             if not kubelet.alive and kubelet.died == died:
-                self._say_ready(node, "Unknown", "NodeStatusUnknown")
+                report_ready(self.world, node, "Unknown", "NodeStatusUnknown")
 
         self.world.clock.after(_LOST_TOUCH, missed)
 
@@ -171,7 +117,7 @@ class Kubelets(Controller):
         """A node comes back from a reboot: nothing is mounted, and its pods wait."""
         kubelet = self.all[node]
         kubelet.alive = True
-        self._say_ready(node, "True", "KubeletReady")
+        report_ready(self.world, node, "True", "KubeletReady")
         for seat in kubelet.seats.values():
             seat.restarts += 1
         if kubelet.starting:
@@ -265,7 +211,7 @@ class Kubelets(Controller):
             return
         self._vacate(kubelet, key)
         # What is unmounted is reported before the pod is let go.
-        self._report_in_use(kubelet)
+        report_in_use(self.world, kubelet)
         self.world.remove(PODS, key, seat.uid, grace=0)
 
     def _vacate(self, kubelet: Kubelet, key: Key) -> None:
@@ -273,7 +219,7 @@ class Kubelets(Controller):
         self._nodes.add(kubelet.node)
 
     def _sync_node(self, kubelet: Kubelet) -> None:
-        self._report_in_use(kubelet)
+        report_in_use(self.world, kubelet)
         waiting = [it for it in kubelet.seats.items() if not it[1].running and not it[1].ending]
         found = self.store.find(NODES, kubelet.node)
         if not waiting or found is None:
@@ -290,7 +236,7 @@ class Kubelets(Controller):
     def _is_there(
         self, kubelet: Kubelet, volume: Volume, attached: set[str], view: NodeView
     ) -> bool:
-        side = _side(volume.view, kubelet.process, view)
+        side = mounting_side(volume.view, kubelet.process, view)
         if side is Side.NOBODY:
             return False
         if not volume.view.attachable:
@@ -309,48 +255,7 @@ class Kubelets(Controller):
         for volume in seat.volumes or ():
             attachable = volume.view.attachable
             self.world.writes.start(volume.disk, name, kubelet.node, attachable=attachable)
-        time = self.store.time()
-
-        def write(pod: Object) -> None:
-            status = pod.setdefault("status", {})
-            status["phase"] = "Running"
-            status.setdefault("startTime", time)
-            for kind in ("Initialized", "Ready", "ContainersReady", "PodScheduled"):
-                parts.put_condition(pod, parts.condition(kind, "True", time))
-            status["containerStatuses"] = [
-                {
-                    "name": container["name"],
-                    "image": container.get("image", ""),
-                    "imageID": "",
-                    "ready": True,
-                    "started": True,
-                    "restartCount": seat.restarts,
-                    "state": {"running": {"startedAt": time}},
-                }
-                for container in pod["spec"].get("containers") or ()
-            ]
-
-        self.world.change(PODS, key, write, "status")
-
-    def _report_in_use(self, kubelet: Kubelet) -> None:
-        names = sorted(
-            {
-                name
-                for seat in kubelet.seats.values()
-                for volume in seat.volumes or ()
-                if (name := _name_in_use(volume, kubelet.process))
-            }
-        )
-        found = self.store.find(NODES, kubelet.node)
-        if found is None or (parts.read_node(found.text).status.volumesInUse or []) == names:
-            return
-
-        def write(node: Object) -> None:
-            node["status"].pop("volumesInUse", None)
-            if names:
-                node["status"]["volumesInUse"] = names
-
-        self.world.change(NODES, ("", kubelet.node), write, "status")
+        report_running(self.world, key, seat.restarts)
 
     def _complain_later(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
         if not seat.volumes:
@@ -373,95 +278,8 @@ class Kubelets(Controller):
         self._pods.add_all((kubelet.node, key) for key in self._bound.get(kubelet.node, ()))
         self._nodes.add(kubelet.node)
 
-    def _say_ready(self, node: str, status: str, reason: str) -> None:
-        time = self.store.time()
-
-        def write(obj: Object) -> None:
-            parts.put_condition(obj, parts.condition("Ready", status, time, reason=reason))
-
-        self.world.change(NODES, ("", node), write, "status")
-
-    def _label(self, kubelet: Kubelet) -> None:
-        """Have a node say where it is in the words of its drivers too."""
-        found = self.store.find(NODES, kubelet.node)
-        zone = found.labels.get(parts.ZONE) if found else None
-        keys = {ZONE_KEYS[it]: zone for it in kubelet.drivers if it in ZONE_KEYS}
-        if found is None or not zone or keys.items() <= found.labels.items():
-            return
-
-        def write(obj: Object) -> None:
-            obj["metadata"].setdefault("labels", {}).update(keys)
-
-        self.world.change(NODES, ("", kubelet.node), write)
-
-    def _write_csi_node(self, kubelet: Kubelet, *, only_drivers: bool = False) -> None:
-        """Say what is redirected here. With the base gate off a CSINode is left as it is."""
-        process = kubelet.process
-        if not kubelet.csi_node:
-            return
-        found = self.store.find(CSI_NODES, kubelet.node)
-        if not _has_base_gate(process):
-            if found is None and not kubelet.drivers:
-                return
-            only_drivers = True
-        listed = _redirected(process)
-        drivers = [
-            {
-                "name": driver,
-                "nodeID": kubelet.node,
-                "topologyKeys": [key] if (key := ZONE_KEYS.get(driver)) else [],
-                "allocatable": {"count": kubelet.limit},
-            }
-            for driver in sorted(kubelet.drivers)
-        ]
-
-        def write(obj: Object) -> None:
-            obj["spec"] = {"drivers": drivers}
-            if only_drivers:
-                return
-            annotations = obj["metadata"].setdefault("annotations", {})
-            annotations.pop(parts.MIGRATED_PLUGINS, None)
-            if listed:
-                annotations[parts.MIGRATED_PLUGINS] = listed
-
-        if found is None:
-            csi_node: Object = {"metadata": {"name": kubelet.node}}
-            write(csi_node)
-            self.store.create(CSI_NODES, csi_node)
-        else:
-            self.world.change(CSI_NODES, ("", kubelet.node), write)
-
 
 def _ends(event: Event) -> bool:
     entry = event.entry
     over = event.type == DELETED or entry.fields["status.phase"] in parts.OVER
     return over or b'"deletionTimestamp"' in entry.text
-
-
-# Thousands of kubelets have the same gates.
-
-
-@lru_cache(maxsize=1024)
-def _has_base_gate(process: Process) -> bool:
-    return effective(process.version, process.gates).get(BASE_GATE, True)
-
-
-@lru_cache(maxsize=1024)
-def _redirected(process: Process) -> str:
-    """The plugins that a kubelet redirects, as its CSINode lists them."""
-    return ",".join(sorted(plugin for plugin in plugins() if process.migrates(plugin)))
-
-
-@lru_cache(maxsize=4096)
-def _side(volume: VolumeView, process: Process, node: NodeView) -> Side:
-    return mount(volume, process, node).served_by
-
-
-def _name_in_use(volume: Volume, process: Process) -> str:
-    """The name that a kubelet reports: by its gates alone, whether or not a driver is there."""
-    view = volume.view
-    if not view.attachable:
-        return ""
-    if view.native or process.migrates(view.plugin):
-        return volume.csi_name
-    return volume.in_tree_name if process.registered(view.plugin) else ""
