@@ -8,7 +8,7 @@ from starlette.responses import Response
 from replant.objects import Object
 from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target
-from replant.sandbox.api.columns import selector_text
+from replant.sandbox.api.columns.cells import selector_text
 from replant.sandbox.api.writing import patched, read_patch
 from replant.sandbox.refusals import MODIFIED, conflict
 from replant.sandbox.resources import Resource

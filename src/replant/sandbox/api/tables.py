@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from replant.objects import Object
-from replant.sandbox.api.columns import UNKNOWN, Cell, Column, Since, columns_of
+from replant.sandbox.api.columns import columns_of
+from replant.sandbox.api.columns.cells import UNKNOWN, Cell, Column, Since
 from replant.sandbox.resources import Resource
 from replant.sandbox.shelves import Entry
 
