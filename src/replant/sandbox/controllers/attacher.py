@@ -6,7 +6,7 @@ from replant.objects import Object
 from replant.routing import Side
 from replant.sandbox.cloud import Done
 from replant.sandbox.controllers import parts
-from replant.sandbox.controllers.base import Controller, Queue, World
+from replant.sandbox.controllers.base import Controller, Queue, World, doubling
 from replant.sandbox.resources import (
     CSI_NODES,
     PERSISTENT_VOLUMES,
@@ -139,7 +139,7 @@ class Attacher(Controller):
             self._busy.discard(name)
             self._queue.add(name)
 
-        self.world.clock.after(min(_FIRST_RETRY * 2**failures, _LAST_RETRY), again)
+        self.world.clock.after(doubling(_FIRST_RETRY, failures, _LAST_RETRY), again)
 
     def _detach(self, entry: Entry, read: parts.Attachment) -> None:
         finalizer = _finalizer(read.spec.attacher)

@@ -131,3 +131,8 @@ def discard(sets: dict[str, set[Item]], name: str, member: Item) -> None:
     members.discard(member)
     if not members:
         sets.pop(name, None)
+
+
+def doubling(first: float, times: int, longest: float) -> float:
+    """A pause of so many seconds, doubled so often, up to the longest."""
+    return min(first * 2.0 ** min(times, 64), longest)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from replant.routing import AttachController, NodeView, Process, Side, VolumeView, attach, detach
 from replant.sandbox.controllers import parts
+from replant.sandbox.controllers.base import doubling
 from replant.sandbox.controllers.volumes import Volume, parse
 
 _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
@@ -68,4 +69,4 @@ def attachment_name(name: str, node: str) -> str:
 
 def retry_pause(failures: int) -> float:
     """So many seconds pass before what has failed so often is tried again."""
-    return min(_FIRST_RETRY * 2.0 ** (failures - 1), _LAST_RETRY)
+    return doubling(_FIRST_RETRY, failures - 1, _LAST_RETRY)
