@@ -31,6 +31,8 @@ NODES = 5000
 AT_ONCE = 100
 MILLISECONDS_PER_NODE = 10.0
 REQUESTS_PER_NODE = 6.0
+MARK_EVERY = 1.0
+"""So many seconds are between two looks at how fast the machine is."""
 
 SERVER = """
 import sys, time
@@ -93,17 +95,53 @@ def counting(connection: Any) -> Counter[str]:
     return counts
 
 
+class Pace:
+    """How fast this machine is now: it may have others to work for, and change by the minute."""
+
+    def __init__(self) -> None:
+        self._marks: list[float] = []
+
+    def mark(self) -> None:
+        """Do a piece of work that is always the same, and note the processor's seconds for it."""
+        began = time.process_time()
+        sum(len(str(number)) for number in range(20_000))
+        self._marks.append(time.process_time() - began)
+
+    async def follow(self) -> None:
+        """Go on doing so now and then, until cancelled."""
+        while True:
+            self.mark()
+            await asyncio.sleep(MARK_EVERY)
+
+    @property
+    def spent(self) -> float:
+        """What all of that has cost."""
+        return sum(self._marks)
+
+    @property
+    def mean(self) -> float:
+        """What one piece has cost."""
+        return self.spent / len(self._marks)
+
+
 async def bare(connection: Any) -> float:
-    """What one request costs that is sent with the same client, as many at a time, and no more."""
-    each = 250
+    """What a request costs that is sent with the same client, as many at a time, and no more.
+
+    It is counted in pieces of work that are always the same: see Pace.
+    """
+    rounds, each = 20, 25
 
     async def some() -> None:
         for _number in range(each):
             await connection.get("/version", {})
 
-    began = time.process_time()
-    await asyncio.gather(*(some() for _ in range(REQUESTS_AT_ONCE)))
-    return (time.process_time() - began) / (each * REQUESTS_AT_ONCE)
+    pace, spent = Pace(), 0.0
+    for _round in range(rounds):
+        pace.mark()
+        began = time.process_time()
+        await asyncio.gather(*(some() for _ in range(REQUESTS_AT_ONCE)))
+        spent += time.process_time() - began
+    return spent / (rounds * each * REQUESTS_AT_ONCE) / pace.mean
 
 
 async def apply(kubeconfig: str) -> bool:
@@ -143,11 +181,13 @@ async def apply(kubeconfig: str) -> bool:
             timing=timing, display=silent, how=How(),
         )  # fmt: skip
         began, wall = time.process_time(), time.monotonic()
+        pace = Pace()
+        following = asyncio.create_task(pace.follow())
         result = await applying.begin(plan, {})
-        spent, lived = time.process_time() - began, time.monotonic() - wall
+        spent, lived = time.process_time() - began - pace.spent, time.monotonic() - wall
+        following.cancel()
         total = Counter(counts)
-        # Before and after: machines are noisy, and this one may have others to work for.
-        floor = total.total() * (first + await bare(reader.connection)) / 2
+        floor = total.total() * pace.mean * (first + await bare(reader.connection)) / 2
         return report(nodes, spent, floor, lived, total, result)
 
 
