@@ -128,18 +128,28 @@ def test_how_far_all_shoots_of_a_seed_are(tmp_path: Path) -> None:
 
 def test_shoots_are_judged_as_an_operator_that_was_told_otherwise_would(tmp_path: Path) -> None:
     own_class = storage_class("fast", "kubernetes.io/aws-ebs")
-    clusters = [cluster(shoot("1.18.9"), name="early"), cluster(shoot("1.19.2"), name="rolled")]
+    openstack = {"type": "openstack"}
+    clusters = [
+        cluster(shoot("1.18.9"), name="early"),
+        cluster(shoot("1.20.2"), name="rolled"),
+        cluster(shoot("1.18.9", provider=openstack), name="other"),
+    ]
     with (
-        served(tmp_path, "rolled", [node("n", "v1.19.2"), GP2, own_class]) as rolled,
+        served(tmp_path, "rolled", [node("n", "v1.20.2"), GP2, own_class]) as rolled,
         seed_of(tmp_path, clusters, {"rolled": rolled.kubeconfig.read_text()}) as seed,
     ):
-        told = ("--migration-version", "1.19", "--legacy-class", "fast=kubernetes.io/aws-ebs")
-        _, out, _ = replant("status", "--shoots", *told, *config(seed), "-o", "json")
+        aws = ("--provider", "aws")
+        told = ("--migration-version", "1.20", "--legacy-class", "fast=kubernetes.io/aws-ebs")
+        _, out, _ = replant("status", "--shoots", *aws, *told, *config(seed), "-o", "json")
+        for option in (aws, told[:2], told[2:]):
+            code, _, err = replant("status", "--shoots", *option, *config(seed))
+            assert (code, "give both" in err) == (1, True), err
     assert {it["cluster"]: it["waitsFor"] for it in json.loads(out)["shoots"]} == {
-        "early": "1.18.9 is before 1.19",
+        "early": "1.18.9 is before 1.20",
+        "other": "1.18.9 is before 1.19",
         "rolled": "the operator to delete the StorageClass fast",
     }
-    for option in (told[:2], told[2:]):
+    for option in (aws, told[:2], told[2:]):
         code, _, err = replant("status", *option)
         assert (code, "need --shoots" in err) == (1, True), err
 

@@ -8,17 +8,15 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import convert
-from msgspec.json import encode
 
 from replant.cluster.ports import PODS
 from replant.execute.journal import Entry, Mark
-from replant.execute.outages import Outage, Outages
+from replant.execute.outages import TOLD_AT_MOST, Outage, Outages
 from replant.execute.timing import written
-from replant.execute.witnessing import WitnessedJournal, ready_since, turns_of
+from replant.execute.witnessing import WitnessedJournal, recalled
 from replant.execute.world import Pod, World
 
 NAMES = ("db-0", "db-1", "queue-0")
-STEP = Entry(at=written(0), mark=Mark.STEP, step="roll-nodes")
 
 
 class Kept:
@@ -61,18 +59,21 @@ class Process:
         self.journal = WitnessedJournal(kept, self.outages)
         for it in pods:
             self.world.put(PODS, it)
-        self.back = self.outages.recall(turns_of(kept.entries), self.world.pods())
+        recalled(self.outages, kept.entries)
 
     def sees(self, at: float, name: str, *, ready: bool) -> None:
         self.time = at
         self.world.put(PODS, pod(name, at, ready=ready))
 
-    def writes(self) -> None:
-        asyncio.run(self.journal.write([STEP]))
+    def writes(self, mark: Mark = Mark.STEP) -> None:
+        asyncio.run(self.journal.write([Entry(at=written(self.time), mark=mark)]))
 
     def tells(self, at: float) -> list[Outage]:
         self.time = at
         return self.outages.all()
+
+    def longest(self, at: float) -> dict[str, float]:
+        return {it.claim: it.longest for it in self.tells(at)}
 
 
 @given(
@@ -90,7 +91,6 @@ def test_it_makes_no_difference_how_many_processes_looked(
         if at in ends:
             now.writes()
             now = Process(kept, list(now.world.pods()))
-            assert now.back == {}
         one.sees(at, name, ready=ready)
         now.sees(at, name, ready=ready)
     assert now.tells(20) == one.tells(20)
@@ -109,30 +109,47 @@ def test_each_turn_is_written_once_and_before_what_comes_after_it() -> None:
     assert told == [lost, step, served, step, step]
 
 
-def test_what_came_back_while_nobody_looked_is_asked_about() -> None:
+def test_what_came_back_while_nobody_looked_counts_as_long_as_somebody_did() -> None:
     kept = Kept()
     first = Process(kept, [pod(name, 0, ready=True) for name in NAMES])
     for name in NAMES:
         first.sees(10, name, ready=False)
-    first.writes()
-    again = Process(kept, [pod("db-0", 30, ready=True), pod("db-1", 30, ready=False)])
-    assert [(claim, it.metadata.name) for claim, it in again.back.items()] == [
-        ("shop/db-0", "db-0")
-    ]
-    again.outages.came_back("shop/db-0", 35)
-    # Nobody wants the third any more: it was taken away, and nobody is without it.
-    found = {it.claim: (it.workload, it.longest) for it in again.tells(1_000)}
-    assert found == {"shop/db-0": ("Pod shop/db-0", 25), "shop/db-1": ("Pod shop/db-1", 990)}
+    first.time = 30
+    first.writes(Mark.STOP)
+    # One is back, one is not, and of the third there is no pod, as between two of them.
+    pods = [pod("db-0", 500, ready=True), pod("db-1", 500, ready=False)]
+    again = Process(kept, pods)
+    assert again.longest(1_000) == {"shop/db-0": 20, "shop/db-1": 990, "shop/queue-0": 990}
+    again.sees(1_010, "queue-0", ready=True)
     again.writes()
-    assert Process(kept, again.world.pods()).back == {}
+    # Each process after it is told the same.
+    third = Process(kept, again.world.pods())
+    assert third.longest(1_020) == {"shop/db-0": 20, "shop/db-1": 1_010, "shop/queue-0": 1_000}
+    assert third.outages.news() == ()
 
 
-def test_since_when_a_pod_is_ready() -> None:
-    def said(**condition: str) -> float:
-        return ready_since(encode({"status": {"conditions": [{"type": "Other"}, condition]}}))
+def test_a_run_that_has_ended_is_not_to_blame_for_what_comes_after() -> None:
+    kept = Kept()
+    first = Process(kept, [pod("db-0", 0, ready=True)])
+    first.sees(10, "db-0", ready=False)
+    first.time = 30
+    first.writes(Mark.END)
+    assert Process(kept, [pod("db-0", 40, ready=True)]).longest(90_000) == {"shop/db-0": 20}
+    assert Process(kept, []).longest(90_000) == {"shop/db-0": 20}
 
-    moment = {"lastTransitionTime": "1970-01-01T00:01:40Z"}
-    assert said(type="Ready", status="True", **moment) == 100
-    assert said(type="Ready", status="False", **moment) == 0
-    assert said(type="Ready", status="True") == 0
-    assert ready_since(b"{}") == ready_since(b'{"status": {"conditions": 1}}') == 0
+
+def test_a_pod_that_crashes_all_day_does_not_fill_the_journal() -> None:
+    kept = Kept()
+    process = Process(kept, [pod("db-0", 0, ready=True)])
+    for at in range(10, 1_000, 10):
+        process.sees(at, "db-0", ready=False)
+        process.sees(at + 5, "db-0", ready=True)
+        if at % 200 == 0:
+            process.writes()
+            process = Process(kept, list(process.world.pods()))
+    process.writes()
+    written_down = [it.mark for it in kept.entries if it.target]
+    assert written_down == [Mark.LOST, Mark.SERVED] * (TOLD_AT_MOST // 2)
+    # What one process sees it tells, however often that was.
+    (outage,) = process.tells(1_000)
+    assert outage.times == TOLD_AT_MOST // 2 + 19

@@ -141,9 +141,9 @@ class Stage:
         """Another node, with the driver on it."""
         version = self.plane.version
         node = LightNode(self.plane.api, self.cloud.instance(), version, gates, [DRIVER])
-        self.nodes.append(node)
+        self.nodes.append(self._stack.enter_context(node))
         time.sleep(SEEN_BY_NOW)
-        return self._stack.enter_context(node)
+        return node
 
     def switch(self, node: LightNode, gates: Mapping[str, bool]) -> None:
         """Restart a node's kubelet with other gates."""

@@ -19,7 +19,6 @@ MIGRATION = "gardener-csi-migration"
 WEBHOOK = "gardener-webhook"
 DRIVERS = "drivers"
 CONTROLLERS = (MIGRATION, WEBHOOK, DRIVERS)
-PROVIDERS = ("aws", "gcp", "openstack", "azure")
 
 EXAMPLES = """\b
 Examples:
@@ -48,10 +47,7 @@ Examples:
     "--controllers", type=click.Choice(CONTROLLERS), multiple=True, required=True,
     help="What to run.",
 )  # fmt: skip
-@click.option(
-    "--provider", type=click.Choice(PROVIDERS),
-    help="Whose shoots are meant; controllers of Gardener need it.",
-)  # fmt: skip
+@options.provider("Whose shoots are meant; controllers of Gardener need it.")
 @options.migration_version
 @options.legacy_classes
 @click.option(

@@ -66,6 +66,8 @@ def _classes(
     return tuple((name, provisioner) for name, _, provisioner in pairs)
 
 
+PROVIDERS = ("aws", "gcp", "openstack", "azure")
+
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
 values = click.option(
     "--values", type=click.Path(path_type=Path), metavar="FILE",
@@ -98,6 +100,13 @@ shoot = click.option(
     "--shoot", metavar="NAMESPACE",
     help="A shoot of Gardener: --kubeconfig and --context are its seed's.",
 )  # fmt: skip
+
+
+def provider(of: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """A provider of Gardener's, for what it is needed there."""
+    return click.option("--provider", type=click.Choice(PROVIDERS), help=of)
+
+
 migration_version = click.option(
     "--migration-version", callback=version, metavar="VERSION",
     help="The minor with which shoots go over to CSI; the provider's own by default.",

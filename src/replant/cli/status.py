@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +12,7 @@ from replant.cli.reporting import FAILED, Report
 from replant.errors import ReplantError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
 
     from replant.gardener.providers import Provider
     from replant.gates.versions import Version
@@ -34,7 +33,7 @@ Examples:
   replant status --shoots
 \b
   # The same, where the operator was told another minor
-  replant status --shoots --migration-version 1.19
+  replant status --shoots --provider aws --migration-version 1.19
 \b
   # For a script
   replant status -o json | jq '.plugins[].nodes[] | select(.migrated | not).name'
@@ -47,6 +46,7 @@ Examples:
     help="Such as aws-ebs; by default all that the cluster has anything of.",
 )  # fmt: skip
 @click.option("--shoots", is_flag=True, help="All shoots of a seed of Gardener instead.")
+@options.provider("Whose shoots --migration-version and --legacy-class are for.")
 @options.migration_version
 @options.legacy_classes
 @click.option("--nodes", "every_node", is_flag=True, help="A line for each node, not only counts.")
@@ -72,6 +72,7 @@ def command(
     output: str,
     verbose: bool,
     journal: str,
+    provider: str | None,
     migration_version: Version | None,
     classes: tuple[tuple[str, str], ...],
     **given: Any,
@@ -83,17 +84,23 @@ def command(
     """
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
-    from replant.gardener.providers import Provider
+    from replant.gardener.providers import PROVIDERS
     from replant.inventory.standing import standing
 
     report = Report(verbose=verbose)
     if shoots:
         _only_with_shoots(ctx)
-        told = partial(Provider.told, migration=migration_version, classes=classes)
-        click.echo(_shoots(given, output, report, told), nl=False)
+        if bool(provider) != bool(migration_version or classes):
+            raise click.UsageError(
+                "--migration-version and --legacy-class are told of one --provider: give both"
+            )
+        providers = dict(PROVIDERS)
+        if provider:
+            providers[provider] = PROVIDERS[provider].told(migration_version, classes)
+        click.echo(_shoots(given, output, report, providers), nl=False)
         ctx.exit(FAILED if report.failed else 0)
-    if migration_version or classes:
-        raise click.UsageError("--migration-version and --legacy-class need --shoots")
+    if provider or migration_version or classes:
+        raise click.UsageError("--provider, --migration-version and --legacy-class need --shoots")
     try:
         with collector_off():
             found = standing(Scanning(report, **given).inventory(), plugins)
@@ -107,7 +114,10 @@ def command(
 
 def _only_with_shoots(ctx: click.Context) -> None:
     """Refuse what would be passed over in silence."""
-    taken = ("shoots", "migration_version", "classes", "kubeconfig", "context", "output", "verbose")
+    taken = (
+        "shoots", "provider", "migration_version", "classes",
+        "kubeconfig", "context", "output", "verbose",
+    )  # fmt: skip
     for option in ctx.command.params:
         name = option.name or ""
         default = ctx.get_parameter_source(name) is click.core.ParameterSource.DEFAULT
@@ -116,7 +126,7 @@ def _only_with_shoots(ctx: click.Context) -> None:
 
 
 def _shoots(
-    given: dict[str, Any], output: str, report: Report, told: Callable[[Provider], Provider]
+    given: dict[str, Any], output: str, report: Report, providers: Mapping[str, Provider]
 ) -> str:
     """How far every shoot of a seed is, in one of the formats."""
     import asyncio
@@ -129,7 +139,7 @@ def _shoots(
 
     async def look() -> list[ShootStanding]:
         async with connected(given, report.note) as reader:
-            return await survey(reader, told)
+            return await survey(reader, providers)
 
     found = asyncio.run(look())
     if unread := [it.cluster for it in found if it.unread]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 
 from replant.execute.world import SUCCEEDED, Pod
 
+TOLD_AT_MOST = 20
+"""So many turns of a claim are written down: a pod that crashes all day must not fill a journal."""
 _NAMED_AFTER_TEMPLATES = "ReplicaSet"
 
 
@@ -45,6 +47,9 @@ class Outages:
         self._nodes: dict[str, str] = {}
         """By claim, where it was served last."""
         self._news: list[Turn] = []
+        self._told: Counter[str] = Counter()
+        """By claim, how many turns are written down, or are to be."""
+        self._told_as_lost: set[str] = set()
 
     def saw(self, before: Pod | None, after: Pod | None) -> None:
         """A pod is not what it was."""
@@ -69,33 +74,24 @@ class Outages:
             else:
                 self._end(claim, pod.metadata.uid)
 
-    def recall(self, turns: Iterable[Turn], pods: Iterable[Pod]) -> dict[str, Pod]:
-        """Take over what other processes have seen.
+    def recall(self, turns: Iterable[Turn], until: float) -> None:
+        """Take over what other processes have seen; the last of them looked until then.
 
-        Gives the claims that came back while nobody looked, and who serves them: when that was is
-        to be said with ``came_back``. What no pod wants any more was taken away by somebody.
+        What came back while nobody looked counts no longer than that: nobody knows when it did.
         """
         lost: dict[str, float] = {}
         for it in turns:
+            self._told[it.claim] += 1
             if not it.served:
                 self._workloads.setdefault(it.claim, it.workload)
                 lost[it.claim] = it.at
             elif it.claim in lost:
                 self._past[it.claim].append(max(0.0, it.at - lost.pop(it.claim)))
-        back = {}
-        for pod in pods if lost else ():
-            for claim in lost.keys() & pod.claims:
-                self._since[claim] = lost[claim]
-                if pod.serves:
-                    back[claim] = pod
-        return back
-
-    def came_back(self, claim: str, at: float) -> None:
-        """Somebody has served a claim since then."""
-        since = self._since.pop(claim, None)
-        if since is not None:
-            self._past[claim].append(max(0.0, at - since))
-            self._tell(claim, at, served=True)
+        self._since |= lost
+        self._told_as_lost |= lost.keys()
+        for claim in lost:
+            if self._serving.get(claim):
+                self._came_back(claim, until)
 
     def news(self) -> Sequence[Turn]:
         """What has not been written down yet, the oldest first."""
@@ -123,7 +119,7 @@ class Outages:
 
     def _begin(self, claim: str, uid: str) -> None:
         self._serving[claim].add(uid)
-        self.came_back(claim, self._now())
+        self._came_back(claim, self._now())
 
     def _end(self, claim: str, uid: str) -> None:
         serving = self._serving[claim]
@@ -131,9 +127,20 @@ class Outages:
         if not serving and claim not in self._since:
             now = self._now()
             self._since[claim] = now
-            self._tell(claim, now, served=False)
+            if self._told[claim] < TOLD_AT_MOST:
+                self._told_as_lost.add(claim)
+                self._tell(claim, now, served=False)
+
+    def _came_back(self, claim: str, at: float) -> None:
+        since = self._since.pop(claim, None)
+        if since is not None:
+            self._past[claim].append(max(0.0, at - since))
+            if claim in self._told_as_lost:
+                self._told_as_lost.remove(claim)
+                self._tell(claim, at, served=True)
 
     def _tell(self, claim: str, at: float, *, served: bool) -> None:
+        self._told[claim] += 1
         self._news.append(Turn(claim, at, served, self._workloads.get(claim, claim)))
 
 

@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from dataclasses import replace as dataclass_replace
-from functools import partial
 from typing import Any
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from replant.cluster.ports import NAMESPACES, PODS, Reader, Writer
+from replant.cluster.ports import NAMESPACES, Reader, Writer
 from replant.errors import Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
 from replant.execute.census import baseline, take_census
@@ -61,8 +60,8 @@ from replant.execute.switching import Switching
 from replant.execute.timing import Timing, written
 from replant.execute.verification import Checked, Outcome, verify
 from replant.execute.versioning import Versioning
-from replant.execute.witnessing import WitnessedJournal, ready_since, turns_of
-from replant.execute.world import Pod, Record, World
+from replant.execute.witnessing import WitnessedJournal, recalled
+from replant.execute.world import Record, World
 from replant.gates.versions import Version
 from replant.plan.model import (
     AnnotateVolumes,
@@ -237,31 +236,15 @@ class Applying:
         except BaseException:
             await journal.aclose()
             raise
+        recalled(self._outages, run.entries)
         return run, journal
 
     async def _go_on(self, run: Run, journal: Journal) -> Result:
-        await self._recall(run)
         plan = run.plan
         if run.undoing:
             last = run.last_begun
             plan = undo_plan(plan, last) if last else replace(plan, steps=())
         return await self._carry_out(run, journal, plan)
-
-    async def _recall(self, run: Run) -> None:
-        """Know of the outages that other processes of this run have seen."""
-        back = self._outages.recall(turns_of(run.entries), self._world.pods())
-        for claim, pod in back.items():
-            since = await insist(partial(self._ready_since, pod), self._timing, self._display.note)
-            self._outages.came_back(claim, since)
-
-    async def _ready_since(self, pod: Pod) -> float:
-        """Since when a pod serves; since now, where that cannot be told any more."""
-        meta = pod.metadata
-        try:
-            body = await self._reader.get(PODS, meta.name, namespace=meta.namespace)
-        except Missing:
-            return self._timing.now()
-        return ready_since(body) or self._timing.now()
 
     async def _alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Do something while nobody else does, with a World that is kept true."""

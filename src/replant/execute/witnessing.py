@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from msgspec import DecodeError, Struct
-from msgspec.json import decode
-
 from replant.execute.journal import Entry, Journal, Mark
 from replant.execute.outages import Outages, Turn
 from replant.execute.timing import read, written
@@ -31,11 +28,25 @@ class WitnessedJournal:
         await self._journal.aclose()
 
 
-def turns_of(entries: Iterable[Entry]) -> Iterator[Turn]:
+def recalled(outages: Outages, entries: Sequence[Entry]) -> None:
+    """Have a new process know of the outages that those before it saw."""
+    if entries:
+        outages.recall(_turns_of(entries), until=read(entries[-1].at))
+
+
+def _turns_of(entries: Iterable[Entry]) -> Iterator[Turn]:
     """What was written down of outages, in its order."""
+    lost: dict[str, str] = {}
     for it in entries:
-        if it.mark in (Mark.LOST, Mark.SERVED):
-            yield Turn(it.target, read(it.at), it.mark is Mark.SERVED, it.why)
+        if it.mark is Mark.LOST:
+            lost[it.target] = it.why
+            yield Turn(it.target, read(it.at), served=False, workload=it.why)
+        elif it.mark is Mark.SERVED:
+            yield Turn(it.target, read(it.at), served=True, workload=lost.pop(it.target, ""))
+        elif it.mark is Mark.END:
+            # A run that has come to its end is not to blame for what is so afterwards.
+            yield from (Turn(claim, read(it.at), True, lost[claim]) for claim in lost)
+            lost = {}
 
 
 def _entry(turn: Turn) -> Entry:
@@ -44,29 +55,3 @@ def _entry(turn: Turn) -> Entry:
     return Entry(
         at=written(turn.at), mark=mark, target=turn.claim, why="" if turn.served else turn.workload
     )
-
-
-class _Condition(Struct, rename="camel"):
-    type: str = ""
-    status: str = ""
-    last_transition_time: str = ""
-
-
-class _Status(Struct, frozen=True):
-    conditions: list[_Condition] = []
-
-
-class _Timed(Struct):
-    """A pod with the times that are too many to be kept for all of them."""
-
-    status: _Status = _Status()
-
-
-def ready_since(body: bytes) -> float:
-    """Since when a pod is ready; 0 where it does not say."""
-    try:
-        conditions = decode(body, type=_Timed).status.conditions
-    except DecodeError:
-        return 0.0
-    ready = (it for it in conditions if (it.type, it.status) == ("Ready", "True"))
-    return max((read(it.last_transition_time) for it in ready), default=0.0)

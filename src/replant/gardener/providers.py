@@ -28,7 +28,7 @@ class Provider:
         return tuple(LIVES[it] for it in named)
 
     def told(
-        self, migration: Version | None = None, classes: tuple[tuple[str, str], ...] = ()
+        self, migration: Version | None, classes: tuple[tuple[str, str], ...] = ()
     ) -> Provider:
         """The same with what somebody wants otherwise."""
         return replace(

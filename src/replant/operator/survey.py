@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,17 +21,16 @@ from replant.operator.shoot_access import Visit, visit
 
 AT_ONCE = 50
 """So many shoots are asked at a time: some may hang, and others need not wait for them."""
-Told = Callable[[Provider], Provider]
-"""What is known otherwise of a provider."""
 
 
 class _Page(msgspec.Struct):
     items: list[dict[str, Any]] | None = None
 
 
-async def survey(seed: Reader, told: Told = Provider.told) -> list[ShootStanding]:
+async def survey(
+    seed: Reader, providers: Mapping[str, Provider] = PROVIDERS
+) -> list[ShootStanding]:
     """Every shoot of a seed, by its Cluster's name; one that does not answer is told as such."""
-    providers = {type_: told(provider) for type_, provider in PROVIDERS.items()}
     try:
         clusters = await _all(seed, CLUSTERS)
     except NotServed as error:
