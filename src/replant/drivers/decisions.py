@@ -57,6 +57,9 @@ from replant.objects import Object
 FINALIZER = "csi.openshift.io/operand"
 """Keeps the CR of an optional driver until nothing uses the driver."""
 
+UNTOLD = "ShareTypesUnknown"
+"""Manila's service did not say which share types it has."""
+
 _MAKES_VOLUMES = ("StorageClass", "VolumeSnapshotClass", "Deployment")
 
 WAIT = 10.0
@@ -233,14 +236,18 @@ class _Driver:
         if waits := self._waits_for():
             return self._without_credentials(facts, waits)
         share_types: tuple[str, ...] = ()
+        untold = False
         if self.driver.kind == "ManilaDriver":
             known = self.settings.share_types
             known = self.seen.share_types if known is None else known
-            if known is None:
+            if known is None and not self.seen.share_trouble:
                 return Decision(look=(Look.SHARE_TYPES,))
-            if not known:
+            if known is None and not self._has_served():
+                return self._unknown_service()
+            if known == ():
                 return self._no_service()
-            share_types = known
+            share_types = known or ()
+            untold = known is None
         wanted = operand(self.driver, self.settings, self.values, facts)
         writes, stuck = self._differences(wanted)
         made = classes(
@@ -248,6 +255,8 @@ class _Driver:
         )
         told = parts(self.seen)
         told += made.conditions
+        if untold:  # classes stay as they are, and so does whoever mounts what they made
+            told.append(Condition("ShareTypesDegraded", TRUE, UNTOLD, self.seen.share_trouble))
         again = WAIT if stuck else SLOW_WAIT if self.driver.kind == "ManilaDriver" else None
         changes = (*writes, *made.writes)
         why = "what it consists of is not as it should be" if changes else "all is as it should be"
@@ -257,6 +266,20 @@ class _Driver:
         """A cloud without Manila. What is there stays: pods may have to unmount."""
         message = "this cloud has no share types: Manila is not there, or offers none"
         told = [*phase("", ""), Condition(DISABLED, TRUE, "ManilaNotFound", message)]
+        return self.say(told, SLOW_WAIT, why=message)
+
+    def _has_served(self) -> bool:
+        """Whether it was installed before, in whole or in part."""
+        ours = (
+            is_ours(it) for it in self.seen.classes if it.get("provisioner") == self.driver.name
+        )
+        return bool(self.seen.controller or self.seen.node) or any(ours)
+
+    def _unknown_service(self) -> Decision:
+        """A cloud that does not tell whether it has Manila."""
+        message = self.seen.share_trouble
+        told = phase(UNTOLD, message, available=FALSE, progressing=TRUE, degraded=TRUE)
+        told += [it for it in conditions_of(self.cr) if it.type == DISABLED]
         return self.say(told, SLOW_WAIT, why=message)
 
     def _waits_for(self) -> str:

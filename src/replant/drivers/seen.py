@@ -56,6 +56,8 @@ class Seen:
     """Looked at when asked for."""
     share_types: tuple[str, ...] | None = None
     """Of Manila; none for a cloud without that service. Looked at when asked for."""
+    share_trouble: str = ""
+    """Why they could not be asked for, if they could not."""
     workloads: Sequence[Object] | None = None
     """All Deployments, StatefulSets and DaemonSets. Looked at when asked for."""
     split: Split | None = None

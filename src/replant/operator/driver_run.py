@@ -180,7 +180,7 @@ class _Keeper:
         try:
             again = await self._drivers.attend(key)
         except InputError as error:
-            if await self._platform_is_known():
+            if await self._sight.platform_is_known():
                 await self._tell(key, error)
                 raise
             again = RESYNC  # said in the cluster's status
@@ -192,13 +192,6 @@ class _Keeper:
         finally:
             self._call((STATUS,))
         return None if again is None else again / self._timing.haste
-
-    async def _platform_is_known(self) -> bool:
-        try:
-            await self._sight.surroundings()
-        except InputError:
-            return False
-        return True
 
     async def _tell(self, key: str, error: ReplantError) -> None:
         cr = await self._sight.cr(DRIVERS[key])

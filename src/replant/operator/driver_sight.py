@@ -30,7 +30,7 @@ from replant.drivers.operand import Part, Split, part_in, part_of
 from replant.drivers.removal import Uses, World, uses_of
 from replant.drivers.seen import Look, Seen
 from replant.drivers.values import Values
-from replant.errors import InputError, Missing, NotServed
+from replant.errors import InputError, Missing, NotServed, ReplantError
 from replant.objects import Object, name_of
 
 AT_ONCE = 8
@@ -108,7 +108,7 @@ class Sight:
     ) -> None:
         self._sides = sides
         self._values = values
-        self._now = now
+        self.now = now
         self._share_types = share_types
         self._around: Surroundings | None = None
         self._looked = 0.0
@@ -117,11 +117,19 @@ class Sight:
     async def surroundings(self) -> Surroundings:
         """Where the cluster is; InputError if it should be known and is not."""
         async with self._looking:
-            if self._around is None or self._now() >= self._looked + SURROUNDINGS:
+            if self._around is None or self.now() >= self._looked + SURROUNDINGS:
                 self._around = None
                 self._around = await self._look_around()
-                self._looked = self._now()
+                self._looked = self.now()
         return self._around
+
+    async def platform_is_known(self) -> bool:
+        """Whether it is known where the cluster is, if it should be."""
+        try:
+            await self.surroundings()
+        except InputError:
+            return False
+        return True
 
     async def _look_around(self) -> Surroundings:
         served = await self._served()
@@ -158,7 +166,7 @@ class Sight:
         storage = await self.get("Storage", CR_NAME) if "Storage" in around.served else None
         seen = Seen(
             driver,
-            self._now(),
+            self.now(),
             cloud=around.cloud,
             cr=cr,
             nodes=around.nodes,
@@ -223,7 +231,7 @@ class Sight:
                 case Look.USES:
                     seen = replace(seen, uses=await self._uses(seen))
                 case Look.SHARE_TYPES:
-                    seen = replace(seen, share_types=await self._shares(seen.driver))
+                    seen = await self._with_share_types(seen)
                 case Look.WORKLOADS:
                     kinds = (DEPLOYMENTS, STATEFUL_SETS, DAEMON_SETS)
                     lists = [await self._all(it) for it in kinds]
@@ -247,6 +255,13 @@ class Sight:
     async def _slim(self, resource: Resource) -> list[Object]:
         """All of a kind, without what nobody asks about: there may be very many."""
         return [_slim(resource.kind, it) for it in await self._all(resource)]
+
+    async def _with_share_types(self, seen: Seen) -> Seen:
+        try:
+            return replace(seen, share_types=await self._shares(seen.driver))
+        except ReplantError as error:
+            # Whoever does not tell them is not needed for the rest of the driver.
+            return replace(seen, share_trouble=str(error))
 
     async def _shares(self, driver: Driver) -> tuple[str, ...]:
         place = self._sides.split.namespace if self._sides.split else driver.namespace
