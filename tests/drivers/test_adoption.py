@@ -309,16 +309,32 @@ def test_an_adopted_driver_keeps_its_names_when_its_cr_is_deleted() -> None:
     assert world.conditions()["Available"] == ("True", "AsExpected")
 
 
-def test_whoever_takes_an_adopted_driver_back_has_it() -> None:
+@pytest.mark.parametrize("marked", [True, False])
+def test_whoever_takes_an_adopted_driver_back_has_it(marked: bool) -> None:
     world = foreign("Helm").ask(adoption="Adopt")
     world.settle()
     found = world.objects["CSIDriver", "", EBS.name]
     found["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
-    world.ask(adoption="Leave")
+    if not marked:
+        found["metadata"]["annotations"] = {}  # as when it was put in the place of ours
+    node = world.objects["DaemonSet", "kube-system", "ebs-csi-node"]
+    node["spec"]["template"]["spec"]["containers"][0]["image"] = "helms"
     world.writes.clear()
     world.settle()
     assert [type(it) for it in world.writes] == [Status]
     assert world.conditions()["Degraded"] == ("True", "ForeignCSIDriver")
+    assert "was adopted, and Helm" in world.message("Degraded")
+    # Until somebody wants it once more, who has to say so: under the names that are there then.
+    world.objects["DaemonSet", "kube-system", "ebs-csi-nodes"] = {
+        **world.objects.pop(("DaemonSet", "kube-system", "ebs-csi-node")),
+        "metadata": {**node["metadata"], "name": "ebs-csi-nodes"},
+    }
+    for wish in ("Leave", "Adopt"):
+        world.ask(adoption=wish)
+        world.settle()
+    assert world.conditions()["Available"] == ("True", "AsExpected")
+    assert "helms" not in str(world.objects["DaemonSet", "kube-system", "ebs-csi-nodes"])
+    assert ("DaemonSet", "kube-system", "ebs-csi-node") not in world.objects
 
 
 @pytest.mark.parametrize(

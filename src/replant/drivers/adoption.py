@@ -12,12 +12,15 @@ from dataclasses import dataclass
 
 from replant.drivers.catalog import Driver
 from replant.drivers.kinds import Key
-from replant.drivers.naming import Names
+from replant.drivers.naming import ADOPTED, OPERAND, Names
 from replant.drivers.sameness import annotations_of, is_ours, leaving
 from replant.drivers.writes import Annotate, Delete, Write
 from replant.objects import Object
 
 SOURCE, SOURCE_NAMESPACE = "redhat-operators", "openshift-marketplace"
+
+AFRESH: Mapping[str, None] = {ADOPTED: None, OPERAND: None}
+"""What a CR must not know any more if a driver that was claimed back is to be adopted once more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from replant.drivers.conditions import (
 from replant.drivers.crds import default_cr
 from replant.drivers.credentials import awaited
 from replant.drivers.kinds import Key, key_of
-from replant.drivers.naming import OPERAND
+from replant.drivers.naming import ADOPTED, OPERAND
 from replant.drivers.operand import Facts, before_credentials, operand
 from replant.drivers.sameness import (
     annotations_of,
@@ -201,7 +201,7 @@ class _Driver:
             if begun and self.csi_driver is not None:
                 done = adoption.finished(self.driver, keeper)
                 return Decision((done,), why="the operand of OLM's operator is ours")
-            return None
+            return self._note_adoption()
         if begun:
             return None  # OLM's operator is gone, and what it left is ours to take
         return self._adopt_foreign(self.csi_driver)
@@ -209,9 +209,18 @@ class _Driver:
     def _adopt_foreign(self, csi_driver: Object) -> Decision | None:
         who = adoption.installed_by(csi_driver)
         message = f"CSIDriver {self.driver.name} was installed by {who}, and is left alone; "
+        noted = ADOPTED in annotations_of(self.cr)
         if self.settings.adoption is Adoption.LEAVE:
+            if noted:
+                return Decision(
+                    (Annotate(self.cr, adoption.AFRESH),), why="it is not ours any more"
+                )
             fix = "remove that driver, set adoption to Adopt, or managementState to Unmanaged"
             return self._blocked("ForeignCSIDriver", message + fix)
+        if noted:
+            fix = f"have that end, and then: replant drivers adopt {self.driver.backend} --yes"
+            was = f"CSIDriver {self.driver.name} was adopted, and {who} has claimed it back: "
+            return self._blocked("ForeignCSIDriver", f"{was}it is left alone; {fix}")
         if OPERAND in annotations_of(self.cr):
             return None
         if self.seen.workloads is None:
@@ -225,6 +234,15 @@ class _Driver:
             (Annotate(self.cr, {OPERAND: found.names.written()}),),
             why=f"adopts {found.names.namespace}/{found.names.controller} and {found.names.node}",
         )
+
+    def _note_adoption(self) -> Decision | None:
+        """Keep in mind that what was to be adopted is ours; not any longer than it is asked for."""
+        asked = self.settings.adoption is Adoption.ADOPT
+        noted = ADOPTED in annotations_of(self.cr)
+        if self.csi_driver is None or asked == noted:
+            return None
+        mark = Annotate(self.cr, {ADOPTED: "true" if asked else None})
+        return Decision((mark,), why="the driver is ours" if asked else "nothing is to be adopted")
 
     # Installing
 

@@ -20,6 +20,12 @@ OPERAND = "replant.dev/adopted-operand"
 A default driver's CR may be deleted and comes back as it was in the beginning.
 """
 
+ADOPTED = "replant.dev/adopted"
+"""On a CR that says ``adoption: Adopt``: the driver has been ours since.
+
+Whoever claims it after that has it: to adopt it time and again would be a fight.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from replant.drivers.catalog import Driver
@@ -11,7 +11,7 @@ from replant.drivers.conditions import Condition, condition_of, conditions_of
 from replant.drivers.crds import crd, default_cr
 from replant.drivers.decisions import FINALIZER
 from replant.drivers.operand import operand
-from replant.drivers.sameness import marked
+from replant.drivers.sameness import annotations_of, marked
 from replant.drivers.seen import Decision, Seen
 from replant.drivers.settings import Credentials, settings_of
 from replant.drivers.values import Values
@@ -22,10 +22,18 @@ _SOME = "not-seen-yet"
 """Stands for credentials that somebody still has to make."""
 
 
-def supposed(driver: Driver, cr: Object | None, spec: Mapping[str, object]) -> Object:
-    """The CR as it would be with these fields of its spec."""
+def supposed(
+    driver: Driver,
+    cr: Object | None,
+    spec: Mapping[str, object],
+    forget: Collection[str] = (),
+) -> Object:
+    """The CR as it would be with these fields of its spec, and without these annotations."""
     base = cr or default_cr(driver)
     metadata = dict(base["metadata"])
+    if forget:
+        kept = {key: it for key, it in annotations_of(base).items() if key not in forget}
+        metadata["annotations"] = kept
     if not driver.default and not driver.own_operator:
         # It will be the first thing to happen, and what comes after it is what people want to see.
         metadata["finalizers"] = sorted({*(metadata.get("finalizers") or ()), FINALIZER})
