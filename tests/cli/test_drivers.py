@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -11,15 +12,19 @@ from typing import Any
 import pytest
 import yaml
 
+from replant.drivers.catalog import Driver
 from replant.drivers.crds import crds
+from replant.drivers.seen import Seen
+from replant.errors import Forbidden
+from replant.operator.driver_sight import Sight
 from replant.sandbox.scenario import Scenario
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant_here
-from tests.operators.driving import cloud, openshift
-from tests.operators.test_drivers import olm_objects
+from tests.operators.driving import MANILA, cloud, openshift
+from tests.operators.test_drivers import olm_objects, whole_secret
 
 BLOCKED, UNFINISHED = 3, 4
-SECRET = {
+SECRET: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Secret",
     "metadata": {"name": "ebs-cloud-credentials", "namespace": "openshift-aws-ebs-csi-driver"},
@@ -39,11 +44,18 @@ class Cluster:
     def drivers(self, *arguments: str) -> tuple[int, str, str]:
         return replant_here("drivers", *arguments, "--kubeconfig", self.kubeconfig)
 
-    def found(self, kind: str, name: str) -> Any:
-        resource = self.sandbox.registry.of_kind("storage.k8s.io/v1", kind)
+    def found(
+        self, kind: str, name: str, version: str = "storage.k8s.io/v1", namespace: str = ""
+    ) -> Any:
+        resource = self.sandbox.registry.of_kind(version, kind)
         assert resource
-        found = self.sandbox.store.find(resource, name, "")
+        found = self.sandbox.store.find(resource, name, namespace)
         return found.value() if found else None
+
+    def update(self, obj: dict[str, Any], part: str = "") -> None:
+        resource = self.sandbox.registry.of_kind(obj["apiVersion"], obj["kind"])
+        assert resource
+        self.sandbox.store.update(resource, obj, part)
 
     def status(self, *drivers: str) -> Any:
         code, out, said = self.drivers("status", *drivers, "-o", "json")
@@ -196,21 +208,61 @@ def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
         waits = "Secret kube-system/ebs-cloud-credentials is not there"
         assert waits in said
         assert "stopped: not yet: ebs.csi.aws.com runs; the same command goes on" in said
-        code, out, said = it.drivers("install", "aws-ebs", "--yes", "--credentials", "Node")
+        code, out, said = it.drivers("adopt", "aws-ebs", "--yes", "--timeout", "1")
+        assert (code, waits in said) == (UNFINISHED, True), said
+        assert "ebs.csi.aws.com is being adopted already, which goes on" in out
+        it.sandbox.load(
+            [{**SECRET, "metadata": {**SECRET["metadata"], "namespace": "kube-system"}}]
+        )
+        code, out, said = it.drivers("adopt", "aws-ebs", "--yes")
         assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
         labels = it.found("CSIDriver", "ebs.csi.aws.com")["metadata"]["labels"]
         assert labels == {"app.kubernetes.io/managed-by": "replant"}
+        code, _out, said = it.drivers("adopt", "aws-ebs", "--yes")
+        assert (code, "is Replant's already" in said) == (BLOCKED, True), said
+        _claimed_back(it)
+
+
+def _claimed_back(it: Cluster) -> None:
+    """It is left to Helm, however often, until somebody adopts it once more."""
+    found = it.found("CSIDriver", "ebs.csi.aws.com")
+    found["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
+    it.update(found)
+    cr = it.found("AWSEBSDriver", "cluster", "csi.openshift.io/v1")
+    # As an operator at work says it then, which a command must not take for what will be.
+    told = {"type": "PrereqsSatisfied", "status": "False", "reason": "ForeignCSIDriver"}
+    it.update({**cr, "status": {"conditions": [{**told, "message": "it is Helm's"}]}}, "status")
+    code, _out, said = it.drivers("install", "aws-ebs", "--yes")
+    assert (code, "was adopted, and Helm has claimed it back" in said) == (BLOCKED, True), said
+    assert (
+        it.found("CSIDriver", "ebs.csi.aws.com")["metadata"]["labels"]
+        == found["metadata"]["labels"]
+    )
+    code, out, said = it.drivers("adopt", "aws-ebs", "--yes")
+    assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
+    labels = it.found("CSIDriver", "ebs.csi.aws.com")["metadata"]["labels"]
+    assert labels == {"app.kubernetes.io/managed-by": "replant"}
 
 
 def test_a_driver_of_olms_is_adopted_while_its_pods_run(tmp_path: Path) -> None:
-    for it in served(tmp_path, openshift(), *crds(), *olm_objects()):
+    objects = olm_objects()
+    (csv,) = (it for it in objects if it["kind"] == "ClusterServiceVersion")
+    csv["metadata"]["finalizers"] = ["olm.example/slow"]
+    for it in served(tmp_path, openshift(), *crds(), *objects):
         code, out, said = it.drivers("adopt", "aws-ebs")
         assert code == 0, said
         assert "ebs.csi.aws.com is kept by an operator of OLM. Subscription openshift-" in out
         assert "the driver's pods run on" in out
+        code, _out, said = it.drivers("adopt", "aws-ebs", "--yes", "--timeout", "1")
+        assert code == UNFINISHED, said
+        assert "note: ebs.csi.aws.com: delete ClusterServiceVersion openshift-operators/" in said
+        code, _out, said = it.drivers("adopt", "aws-ebs", "--yes", "--timeout", "1")
+        assert (code, "waiting for ClusterServiceVersion" in said) == (UNFINISHED, True), said
+        name, namespace = csv["metadata"]["name"], csv["metadata"]["namespace"]
+        slow = it.found(csv["kind"], name, csv["apiVersion"], namespace)
+        it.update({**slow, "metadata": {**slow["metadata"], "finalizers": []}})
         code, out, said = it.drivers("adopt", "aws-ebs", "--yes")
         assert (code, out.splitlines()[-1]) == (0, "ebs.csi.aws.com runs"), said
-        assert "note: ebs.csi.aws.com: delete ClusterServiceVersion openshift-operators/" in said
         # It is done; there is nothing left to adopt.
         code, _out, said = it.drivers("adopt", "aws-ebs")
         assert (code, "is Replant's already" in said) == (BLOCKED, True)
@@ -256,3 +308,44 @@ def test_what_is_there_is_shown_wherever_that_is(tmp_path: Path) -> None:
         assert out.startswith("Cloud: not known, by what nodes say of their provider\n")
         assert "ebs.csi.aws.com (aws-ebs, installed by default), there by Helm" in out
         assert list(it.status()) == ["aws-ebs"]
+
+
+def test_one_that_cannot_be_looked_at_hides_no_other(
+    bare: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Sight.driver
+
+    async def refused(sight: Sight, driver: Driver, supposed: Any = None) -> Seen:
+        if driver.backend == "portworx":
+            raise Forbidden("GET storageclusters: you may not")
+        return await look(sight, driver, supposed)
+
+    monkeypatch.setattr(Sight, "driver", refused)
+    code, out, said = bare.drivers("status")
+    assert code == 1, said
+    assert "ebs.csi.aws.com (aws-ebs, installed by default), not there" in out
+    assert (
+        "pxd.portworx.com (portworx, optional), could not be looked at\n"
+        "  GET storageclusters: you may not\n"
+    ) in out
+    code, out, said = bare.drivers("status", "-o", "json")
+    assert (code, [it["backend"] for it in json.loads(out)["drivers"]]) == (
+        1,
+        ["aws-ebs", "portworx"],
+    )
+    assert bare.drivers("status", "aws-ebs")[0] == 0
+
+
+def test_a_cloud_that_cannot_be_asked_for_share_types(tmp_path: Path) -> None:
+    """What can be said of its drivers is said all the same."""
+    space, secret = whole_secret(MANILA)
+    auth = b"clouds: {openstack: {auth: {auth_url: 'http://127.0.0.1:1/v3'}}}"
+    secret["data"] = dict.fromkeys(secret["data"], base64.b64encode(auth).decode())
+    for it in served(tmp_path, cloud("openstack", classes=()), *crds(), space, secret):
+        code, _out, said = it.drivers("install", "manila", "--yes", "--timeout", "1")
+        trouble = "ShareTypesUnknown: POST http://127.0.0.1:1/v3/auth/tokens: ConnectError"
+        assert (code, trouble in said) == (UNFINISHED, True), said
+        code, out, said = it.drivers("status")
+        assert code == 1, said
+        assert "cinder.csi.openstack.org (openstack-cinder, installed by default), not there" in out
+        assert f"  {trouble}\n" in out

@@ -11,17 +11,27 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from replant.cli.connecting import connected
+from replant.cli.driver_standing import rendered, runs, standing, trouble, unseen
 from replant.cli.operator import read_values
 from replant.cluster.share_types import share_types
 from replant.cluster.writing import LiveWriter
-from replant.drivers.adoption import found_operand, installed_by, is_foreign, subscription_of
+from replant.drivers.adoption import (
+    AFRESH,
+    found_operand,
+    has_begun,
+    installed_by,
+    is_foreign,
+    subscription_of,
+)
 from replant.drivers.catalog import CR_NAME, DRIVERS, Driver, drivers_of
-from replant.drivers.conditions import FALSE, PREREQS, TRUE, Condition, conditions_of
+from replant.drivers.conditions import FALSE, PREREQS, conditions_of
 from replant.drivers.crds import crd
 from replant.drivers.kinds import key_of
+from replant.drivers.naming import ADOPTED, OPERAND
 from replant.drivers.preview import manifests, supposed, told
-from replant.drivers.sameness import MANAGER, is_as_wanted, is_ours, marked
+from replant.drivers.sameness import MANAGER, annotations_of, is_as_wanted, is_ours, marked
 from replant.drivers.seen import Decision, Look, Seen
+from replant.drivers.writes import Status
 from replant.errors import (
     Blocked,
     Conflict,
@@ -29,6 +39,7 @@ from replant.errors import (
     Missing,
     NotServed,
     Refused,
+    ReplantError,
     Retryable,
     printable,
 )
@@ -42,12 +53,11 @@ from replant.operator.drivers import Drivers
 if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
 
-BLOCKERS, RESUMABLE = 3, 4
+UNREAD, BLOCKERS, RESUMABLE = 1, 3, 4
 LOOK_AGAIN = 1.0
 """Seconds after which a driver that does not run yet is looked at again."""
 SERVING = 30.0
 """Seconds in which a cluster begins to serve a CRD."""
-CHANGES = ("available", "progressing", "degraded")
 
 
 class Engine:
@@ -100,72 +110,27 @@ def status(given: dict[str, Any]) -> int:
         default, optional = drivers_of(around.cloud)
         of_cloud = {it.name for it in (*default, *optional) if not it.own_operator}
         found = []
+        code = 0
         for driver in given["drivers"] or DRIVERS.values():
-            seen, decision = await engine.look(driver)
-            # What nobody has asked Replant for may be there all the same.
-            if there := await engine.sight.get("CSIDriver", driver.name):
-                seen = replace(seen, objects={**seen.objects, key_of(there): there})
+            try:
+                seen, decision = await engine.look(driver)
+                # What nobody has asked Replant for may be there all the same.
+                if there := await engine.sight.get("CSIDriver", driver.name):
+                    seen = replace(seen, objects={**seen.objects, key_of(there): there})
+            except ReplantError as error:
+                found.append(unseen(driver, error))
+                code = UNREAD
+                continue
+            if seen.share_trouble:
+                code = UNREAD
             is_there = seen.cr is not None or seen.csi_driver is not None
             if given["drivers"] or driver.name in of_cloud or is_there:
-                found.append(_standing(seen, decision))
+                found.append(standing(seen, decision))
         cloud = around.cloud or "not known, by what nodes say of their provider"
-        click.echo(_rendered(found, given["output"], str(cloud)), nl=False)
-        return 0
+        click.echo(rendered(found, given["output"], str(cloud)), nl=False)
+        return code
 
     return _run(work, given)
-
-
-def _standing(seen: Seen, decision: Decision) -> Object:
-    driver, csi = seen.driver, seen.csi_driver
-    conditions = told(seen, decision)
-    return {
-        "driver": driver.name,
-        "backend": driver.backend,
-        "kind": driver.kind,
-        "default": driver.default,
-        "asked": seen.cr is not None,
-        "installedBy": "" if csi is None else "Replant" if is_ours(csi) else installed_by(csi),
-        **{it: _status_of(conditions, it.capitalize()) for it in CHANGES},
-        "message": _trouble(conditions),
-        "next": [_written(it) for it in decision.writes] or [decision.why],
-    }
-
-
-def _status_of(conditions: dict[str, Condition], kind: str) -> str:
-    return conditions[kind].status if kind in conditions else ""
-
-
-def _trouble(conditions: dict[str, Condition]) -> str:
-    for kind in ("Degraded", "Available", "Progressing", "Disabled"):
-        found = conditions.get(kind)
-        if found is not None and found.reason != "AsExpected":
-            return f"{found.reason}: {found.message}"
-    return ""
-
-
-def _written(write: Any) -> str:
-    return f"{type(write).__name__.lower()} {name_of(write.object)}"
-
-
-def _rendered(found: list[Object], output: str, cloud: str) -> str:
-    from replant.manifests import yamltext
-    from replant.report import json_document
-
-    if output == "json":
-        return json_document.json_text({"cloud": cloud, "drivers": found})
-    if output == "yaml":
-        return yamltext.dump({"cloud": cloud, "drivers": found})
-    lines = [f"Cloud: {cloud}"]
-    for it in found:
-        how = "installed by default" if it["default"] else "optional"
-        by = f", there by {it['installedBy']}" if it["installedBy"] else ", not there"
-        lines.append(f"{it['driver']} ({it['backend']}, {how}){by}")
-        said = ", ".join(f"{name} {it[name]}" for name in CHANGES if it[name])
-        lines += [f"  {text}" for text in (said, *it["message"].splitlines()) if text]
-        steps = it["next"]
-        more = f" and {len(steps) - 3} more" if len(steps) > 3 else ""
-        lines.append(f"  next: {', '.join(printable(step) for step in steps[:3])}{more}")
-    return "\n".join(lines) + "\n"
 
 
 # Installing and adopting
@@ -204,13 +169,29 @@ def adopt(given: dict[str, Any]) -> int:
         driver: Driver = given["driver"]
         _refuse_vendors(driver)
         found = await engine.sight.cr(driver)
-        seen, _ = await engine.look(driver, supposed(driver, found, {}))
+        seen, decision = await engine.look(driver, supposed(driver, found, {}))
+        if _goes_on(seen, decision):
+            _refuse_blocked(seen, decision)
+            click.echo(f"{driver.name} is being adopted already, which goes on.")
+            return await _carry_out(engine, driver, {}, given)
         spec = await _adoption(engine, seen)
-        seen, decision = await engine.look(driver, supposed(driver, found, spec))
+        # Whoever has claimed it back meanwhile had it so far; now it is asked for once more.
+        forget = tuple(AFRESH) if ADOPTED in annotations_of(found or {}) else ()
+        seen, decision = await engine.look(driver, supposed(driver, found, spec, forget))
         _refuse_blocked(seen, decision)
-        return await _carry_out(engine, driver, spec, given)
+        return await _carry_out(engine, driver, spec, given, forget)
 
     return _run(work, given)
+
+
+def _goes_on(seen: Seen, decision: Decision) -> bool:
+    """Whether an adoption has begun and is not over, wherever it was stopped."""
+    driver, cr, csi_driver = seen.driver, seen.cr or {}, seen.csi_driver
+    if has_begun(driver, seen.keeper or {}):
+        return True
+    if csi_driver is None:
+        return OPERAND in annotations_of(cr)  # it is made anew
+    return is_ours(csi_driver) and not (runs(told(seen, decision)) and not decision.writes)
 
 
 async def _adoption(engine: Engine, seen: Seen) -> dict[str, object]:
@@ -249,6 +230,8 @@ def _refuse_vendors(driver: Driver) -> None:
 
 def _refuse_blocked(seen: Seen, decision: Decision) -> None:
     _refuse_vendors(seen.driver)
+    if not all(isinstance(it, Status) for it in decision.writes):
+        return  # it gets on, whatever its CR has said so far
     conditions = told(seen, decision)
     prereqs = conditions.get(PREREQS)
     if prereqs is not None and prereqs.status == FALSE:
@@ -287,32 +270,37 @@ def _preview(engine: Engine, seen: Seen, decision: Decision) -> None:
 
 
 async def _carry_out(
-    engine: Engine, driver: Driver, spec: dict[str, object], given: dict[str, Any]
+    engine: Engine,
+    driver: Driver,
+    spec: dict[str, object],
+    given: dict[str, Any],
+    forget: tuple[str, ...] = (),
 ) -> int:
     if not given["yes"]:
         click.echo("Nothing was done. Do it with --yes.", err=True)
         return 0
-    await _ask(engine, driver, spec)
+    await _ask(engine, driver, spec, forget)
 
-    async def runs() -> bool:
+    async def done() -> bool:
         conditions = {it.type: it for it in conditions_of(await engine.sight.cr(driver))}
         prereqs = conditions.get(PREREQS)
         if prereqs is not None and prereqs.status == FALSE:
             raise Blocked(prereqs.message)
-        wanted = {"Available": TRUE, "Progressing": FALSE, "Degraded": FALSE}
-        return all(_status_of(conditions, kind) == it for kind, it in wanted.items())
+        return runs(conditions)
 
-    return await _until(engine, driver, runs, f"{driver.name} runs", given["timeout"])
+    return await _until(engine, driver, done, f"{driver.name} runs", given["timeout"])
 
 
-async def _ask(engine: Engine, driver: Driver, spec: dict[str, object]) -> None:
-    """Have the CRD and the CR say what is wanted."""
+async def _ask(
+    engine: Engine, driver: Driver, spec: dict[str, object], forget: tuple[str, ...]
+) -> None:
+    """Have the CRD and the CR say what is wanted, and the CR these annotations no more."""
     definition = marked(crd(driver))
     await engine.writer.apply(resource_of("CustomResourceDefinition"), definition)
     until = engine.timing.now() + SERVING
     while True:
         try:
-            return await _ask_once(engine, driver, spec)
+            return await _ask_once(engine, driver, spec, forget)
         except (Conflict, Missing, NotServed):
             # A CRD is served a moment after it was made, and others may write its CR.
             if engine.timing.now() > until:
@@ -320,14 +308,18 @@ async def _ask(engine: Engine, driver: Driver, spec: dict[str, object]) -> None:
             await engine.timing.sleep(LOOK_AGAIN)
 
 
-async def _ask_once(engine: Engine, driver: Driver, spec: dict[str, object]) -> None:
+async def _ask_once(
+    engine: Engine, driver: Driver, spec: dict[str, object], forget: tuple[str, ...]
+) -> None:
     cr = await engine.sight.cr(driver)
-    asked = supposed(driver, cr, spec)
+    asked = supposed(driver, cr, spec, forget)
     if cr is None:
         await engine.writer.create(cr_resource(driver), asked)
     elif asked != cr:
-        version = {"resourceVersion": cr["metadata"]["resourceVersion"]}
-        patch = {"metadata": version, "spec": spec}
+        metadata: Object = {"resourceVersion": cr["metadata"]["resourceVersion"]}
+        if forget:
+            metadata["annotations"] = dict.fromkeys(forget)
+        patch = {"metadata": metadata, "spec": spec}
         await engine.writer.patch(cr_resource(driver), CR_NAME, patch)
 
 
@@ -356,7 +348,7 @@ async def _until(
                 click.echo(goal)
                 return 0
             conditions = {it.type: it for it in conditions_of(await engine.sight.cr(driver))}
-            said = _say(said, _trouble(conditions))
+            said = _say(said, trouble(conditions))
             if engine.timing.now() > until:
                 click.echo(f"stopped: not yet: {goal}; the same command goes on", err=True)
                 return RESUMABLE
