@@ -6,16 +6,17 @@ from typing import Any
 
 import pytest
 
-from replant.drivers.catalog import DRIVERS
+from replant.drivers.catalog import Driver
 from replant.drivers.classes import CHOSEN, DEFAULT, SAVED, STOOD_BACK, classes, is_default
 from replant.drivers.naming import names_of
 from replant.drivers.settings import DefaultClass, Settings, State
 from replant.drivers.writes import Annotate, Apply, Delete
 from replant.objects import Object
-from tests.drivers.world import EBS, MANILA, VSPHERE, Killed, World
+from tests.drivers.world import EBS, INSTALLED, MANILA, VSPHERE, Killed, World
 
 BETA = "storageclass.beta.kubernetes.io/is-default-class"
 IN_TREE = "kubernetes.io/aws-ebs"
+LATE = "WaitForFirstConsumer"
 
 
 def class_(name: str, provisioner: str = IN_TREE, **annotations: str) -> Object:
@@ -84,15 +85,52 @@ def test_the_default_annotation(there: list[Object], gp3: str) -> None:
     assert value(world, "gp2-csi") == "false"
 
 
-def test_what_the_facts_say_of_each_class() -> None:
-    world = ready()
-    world.settle()
-    gp3 = of(world, "gp3-csi")
-    assert gp3["parameters"] == {"type": "gp3", "encrypted": "true"}
-    assert (gp3["volumeBindingMode"], gp3["allowVolumeExpansion"]) == ("WaitForFirstConsumer", True)
-    files = World(DRIVERS["file.csi.azure.com"]).secret().ask()
-    files.settle()
-    assert of(files, "azurefile-csi")["volumeBindingMode"] == "Immediate"
+FACTS: dict[str, dict[str, tuple[str, Object | None, str]]] = {
+    "ebs.csi.aws.com": {
+        "gp3-csi": ("true", {"type": "gp3", "encrypted": "true"}, LATE),
+        "gp2-csi": ("false", {"type": "gp2", "encrypted": "true"}, LATE),
+    },
+    "pd.csi.storage.gke.io": {
+        "standard-csi": ("true", {"type": "pd-standard", "replication-type": "none"}, LATE),
+        "ssd-csi": ("false", {"type": "pd-ssd"}, LATE),
+    },
+    "cinder.csi.openstack.org": {"standard-csi": ("true", None, LATE)},
+    "manila.csi.openstack.org": {
+        "csi-manila-gold": (
+            "false",
+            {
+                "type": "gold",
+                **{
+                    f"csi.storage.k8s.io/{use}-secret-{field}": it
+                    for use in ("provisioner", "controller-expand", "node-stage", "node-publish")
+                    for field, it in (
+                        ("name", "manila-cloud-credentials"),
+                        ("namespace", "openshift-manila-csi-driver"),
+                    )
+                },
+            },
+            "Immediate",
+        )
+    },
+    "disk.csi.azure.com": {"managed-csi": ("true", {"skuname": "Premium_LRS"}, LATE)},
+    "file.csi.azure.com": {"azurefile-csi": ("false", {"skuName": "Standard_LRS"}, "Immediate")},
+    "csi.vsphere.vmware.com": {"thin-csi": ("true", {"StoragePolicyName": "gold"}, LATE)},
+}
+"""Of each driver's classes: whether it is the default, its parameters and its binding mode."""
+
+
+@pytest.mark.parametrize("driver", INSTALLED, ids=lambda it: it.backend)
+def test_what_the_facts_say_of_each_class(driver: Driver) -> None:
+    world = World(driver).secret()
+    world.share_types = ("gold",)
+    world.ask(**({"storagePolicyName": "gold"} if driver is VSPHERE else {})).settle()
+    said = {}
+    for it in world.look().classes:
+        name = it["metadata"]["name"]
+        said[name] = (value(world, name), it.get("parameters"), it["volumeBindingMode"])
+        assert it["provisioner"] == driver.name
+        assert (it["reclaimPolicy"], it["allowVolumeExpansion"]) == ("Delete", True)
+    assert said == FACTS[driver.name]
 
 
 @pytest.mark.parametrize("written", ["false", ""])
@@ -118,22 +156,51 @@ def test_a_default_that_goes_away_is_nobodys_wish_to_have_ours() -> None:
 # Phases 1 to 3
 
 
-def test_csi_becomes_the_default_and_goes_back() -> None:
-    world = ready(class_("gp2", default="true"))
+@pytest.mark.parametrize(
+    ("before", "back"),
+    [
+        ({DEFAULT: "true"}, {DEFAULT: "false", STOOD_BACK: DEFAULT}),
+        ({BETA: "true"}, {BETA: "false", STOOD_BACK: BETA}),
+        (
+            {DEFAULT: "true", BETA: "true"},
+            {DEFAULT: "false", BETA: "false", STOOD_BACK: f"{DEFAULT},{BETA}"},
+        ),
+        # What says that it is none is not asked to say otherwise later.
+        (
+            {DEFAULT: "false", BETA: "true"},
+            {DEFAULT: "false", BETA: "false", STOOD_BACK: BETA},
+        ),
+    ],
+)
+def test_csi_becomes_the_default_and_goes_back(before: Object, back: Object) -> None:
+    gp2 = class_("gp2")
+    gp2["metadata"]["annotations"] = before
+    world = ready(gp2)
     world.settle()
-    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("true", "false")
+    assert of(world, "gp2")["metadata"]["annotations"] == before
+    assert value(world, "gp3-csi") == "false"
     assert of(world, "gp3-csi")["metadata"]["annotations"][CHOSEN] == "in-tree:false"
     world.ask(defaultStorageClass="csi").settle()
-    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("false", "true")
-    assert of(world, "gp2")["metadata"]["annotations"][STOOD_BACK] == "true"
+    assert of(world, "gp2")["metadata"]["annotations"] == back
+    assert value(world, "gp3-csi") == "true"
+    assert "StorageClassWarning" not in world.conditions()
     world.ask(defaultStorageClass="in-tree").settle()
-    assert (value(world, "gp2"), value(world, "gp3-csi")) == ("true", "false")
-    assert STOOD_BACK not in of(world, "gp2")["metadata"]["annotations"]
+    assert of(world, "gp2")["metadata"]["annotations"] == before
+    assert value(world, "gp3-csi") == "false"
+
+
+def test_what_stood_back_before_it_was_noted_by_which_annotation() -> None:
+    gp2 = class_("gp2", default="false")
+    gp2["metadata"]["annotations"][STOOD_BACK] = "true"
+    world = ready(gp2)
+    world.settle()
+    assert of(world, "gp2")["metadata"]["annotations"] == {DEFAULT: "true"}
 
 
 @pytest.mark.parametrize(("first", "then"), [("in-tree", "csi"), ("csi", "in-tree")])
-def test_there_is_always_a_default_while_it_changes(first: str, then: str) -> None:
-    world = ready(class_("gp2", default="true"), defaultStorageClass=first)
+@pytest.mark.parametrize("by", ["default", "beta"])
+def test_there_is_always_a_default_while_it_changes(first: str, then: str, by: str) -> None:
+    world = ready(class_("gp2", **{by: "true"}), defaultStorageClass=first)
     world.settle()
     world.ask(defaultStorageClass=then)
     for _ in range(20):
@@ -303,6 +370,31 @@ def test_share_types_become_classes_and_stay_when_they_are_gone() -> None:
     assert "csi-manila-gold-ssd" in [it["metadata"]["name"] for it in world.look().classes]
 
 
+def test_share_types_whose_names_come_to_the_same_have_classes_of_their_own() -> None:
+    world = World(MANILA).secret().ask()
+    world.share_types = ("gold", "nfs_a")
+    world.settle()
+    assert types(world) == {"csi-manila-gold": "gold", "csi-manila-nfs-a": "nfs_a"}
+    # A class that is there stays what it is, whatever comes to be called like it.
+    uid = of(world, "csi-manila-nfs-a")["metadata"]["uid"]
+    for both in (("gold", "nfs-a", "nfs_a"), ("nfs_a", "gold", "nfs-a", "nfs-a")):
+        world.share_types = both
+        world.settle()
+        assert types(world) == {
+            "csi-manila-gold": "gold",
+            "csi-manila-nfs-a": "nfs_a",
+            "csi-manila-nfs-a-3f3fc81e": "nfs_a",
+            "csi-manila-nfs-a-f5337c04": "nfs-a",
+        }
+    assert of(world, "csi-manila-nfs-a")["metadata"]["uid"] == uid
+    assert not any(isinstance(it, Delete) for it in world.writes)
+
+
+def types(world: World) -> dict[str, str]:
+    """The share type of each class."""
+    return {it["metadata"]["name"]: it["parameters"]["type"] for it in world.look().classes}
+
+
 def test_vspheres_policy() -> None:
     world = World(VSPHERE).secret().ask()
     world.settle()
@@ -327,7 +419,7 @@ def test_writes_are_about_what_was_seen() -> None:
     assert all(isinstance(it, Apply) for it in first)
     there = [found, *(it.object for it in first)]
     (then,) = classes(EBS, settings, names, there, {"metadata": {}}).writes
-    assert then == Annotate(found, {DEFAULT: "false", STOOD_BACK: "true"})
+    assert then == Annotate(found, {DEFAULT: "false", STOOD_BACK: DEFAULT})
     removed = Settings(classes=State.REMOVED)
     gone = classes(EBS, removed, names, there, {"metadata": {}}).writes
     assert gone == tuple(Delete(it.object) for it in first)

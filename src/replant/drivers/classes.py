@@ -7,6 +7,7 @@ an annotation beside it, and follow ``defaultStorageClass`` with it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from replant.drivers.naming import Names
 from replant.drivers.operand import secret_parameters
 from replant.drivers.sameness import (
     annotations_of,
+    digest,
     is_as_wanted,
     is_ours,
     leaving,
@@ -31,7 +33,7 @@ DEFAULT = DEFAULT_CLASS[0]
 CHOSEN = "replant.dev/default-class"
 """On a class: what we have made of its default annotation, and for which setting."""
 STOOD_BACK = "replant.dev/default-until-csi"
-"""On an in-tree class that was the default until the driver's became it."""
+"""On an in-tree class that was the default until the driver's became it: by which annotations."""
 SAVED = "replant.dev/default-of."
 """On a CR, with a class's name: its default annotation, while it is made anew."""
 
@@ -96,8 +98,8 @@ def class_table(
             driver, names, "provisioner", "controller-expand", "node-stage", "node-publish"
         )
         return [
-            ClassOf(f"csi-manila-{_slug(it)}", {"type": it, **secrets}, immediate=True)
-            for it in share_types
+            ClassOf(name, {"type": it, **secrets}, immediate=True)
+            for it, name in _of_share_types(share_types).items()
         ]
     if driver.kind == "VSphereDriver" and settings.storage_policy:
         policy = {"StoragePolicyName": settings.storage_policy}
@@ -206,19 +208,29 @@ def _stand_back(
         first = next(it.name for it in wanted if it.default)
         if not any(is_default(it) for it in found if it["metadata"]["name"] == first):
             return []
-        return [
-            Annotate(it, {DEFAULT: "false", STOOD_BACK: "true"}) for it in in_tree if is_default(it)
-        ]
+        return [_stood_back(it) for it in in_tree if is_default(it)]
     return list(taken_up(driver, found))
+
+
+def _stood_back(obj: Object) -> Write:
+    """Either annotation makes a class the default, so each that does has to say otherwise."""
+    by = [it for it in DEFAULT_CLASS if annotations_of(obj).get(it) == "true"]
+    return Annotate(obj, {**dict.fromkeys(by, "false"), STOOD_BACK: ",".join(by)})
 
 
 def taken_up(driver: Driver, found: Sequence[Object]) -> tuple[Write, ...]:
     """Have in-tree classes be the default again that stood back for ours."""
     return tuple(
-        Annotate(it, {DEFAULT: "true", STOOD_BACK: None})
+        Annotate(it, {**dict.fromkeys(_stood_back_by(it), "true"), STOOD_BACK: None})
         for it in found
         if it.get("provisioner") == driver.in_tree and STOOD_BACK in annotations_of(it)
     )
+
+
+def _stood_back_by(obj: Object) -> Sequence[str]:
+    noted = annotations_of(obj)[STOOD_BACK].split(",")
+    # Whoever noted no annotation of these meant the one that everybody sets.
+    return [it for it in DEFAULT_CLASS if it in noted] or [DEFAULT]
 
 
 def _kept(names: Sequence[str]) -> Iterable[Condition]:
@@ -252,6 +264,20 @@ def _warnings(found: Sequence[Object]) -> Iterable[Condition]:
             "MultipleDefaultClasses",
             f"more than one StorageClass is the default: {shown(', '.join(defaults))}",
         )
+
+
+def _of_share_types(share_types: Iterable[str]) -> dict[str, str]:
+    """The name of each share type's class.
+
+    Types whose names come to the same get a digest each, all of them: a class that one of them
+    had before the other came must not become the other's.
+    """
+    slugs = {it: _slug(it) for it in share_types}
+    times = Counter(slugs.values())
+    return {
+        it: f"csi-manila-{slug}" + (f"-{digest(it)[:8]}" if times[slug] > 1 else "")
+        for it, slug in slugs.items()
+    }
 
 
 def _slug(share_type: str) -> str:
