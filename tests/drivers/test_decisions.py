@@ -594,11 +594,45 @@ def test_what_makes_volumes_goes_before_what_mounts_them() -> None:
     assert gone == {"StorageClass", "VolumeSnapshotClass", "Deployment"}
     for write in world.decide().writes:
         world.write(write)
-    # A volume was made just before.
+    rest = set(world.kinds())
+    # A volume was made just before: its controllers come back, or nobody could delete it. Nothing
+    # comes back that would make more.
     world.uses = ("PersistentVolume late",)
+    world.rolls_out = False
     world.settle()
-    assert "DaemonSet" in world.kinds()
-    assert "PersistentVolume (late)" in world.message("Progressing")
+    assert set(world.kinds()) - rest == {"Deployment"}
+    assert not gone & rest
+    removing = {
+        "Available": ("False", "RemovingOperand"),
+        "Progressing": ("True", "RemovingOperand"),
+        "Degraded": ("False", "AsExpected"),
+        "Upgradeable": ("True", "AsExpected"),
+    }
+    assert world.conditions() == removing
+    assert "PersistentVolume (late)" in world.message("Available")
+    world.rolls_out = True
+    world.settle()
+    assert world.conditions() == removing | {"Available": ("True", "AsExpected")}
+    world.uses = ()
+    world.settle()
+    assert world.cr_key not in world.objects
+    assert world.kinds() == ["Namespace", "Secret", "Storage"]
+
+
+def test_what_is_used_again_does_not_come_back_over_somebody_elses() -> None:
+    world = World(VSPHERE).secret().ask()
+    world.settle()
+    world.delete(world.cr_key)
+    for write in world.decide().writes:
+        world.write(write)
+    found = world.objects["CSIDriver", "", VSPHERE.name]
+    theirs = {**found["metadata"], "labels": {"app.kubernetes.io/managed-by": "Helm"}}
+    world.put({**found, "metadata": theirs})
+    world.uses = ("PersistentVolume late",)
+    world.writes.clear()
+    world.settle()
+    assert {type(it) for it in world.writes} == {Status}
+    assert world.conditions()["Available"] == ("False", "RemovingOperand")
 
 
 def test_somebodys_own_snapshot_class_is_not_changed() -> None:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from replant.drivers import adoption
 from replant.drivers.classes import classes, taken_up
 from replant.drivers.conditions import (
+    AVAILABLE,
     DISABLED,
     FALSE,
     PREREQS,
@@ -28,6 +29,7 @@ from replant.drivers.credentials import awaited
 from replant.drivers.kinds import Key, key_of
 from replant.drivers.naming import ADOPTED, OPERAND
 from replant.drivers.operand import Facts, before_credentials, operand
+from replant.drivers.removal import Uses
 from replant.drivers.sameness import (
     annotations_of,
     has_strangers,
@@ -361,9 +363,7 @@ class _Driver:
             if self.seen.uses is None:
                 return Decision(look=(Look.USES,))
             if self.seen.uses.names:
-                message = f"{self.driver.name} is still in use by {self.seen.uses.message}"
-                told = phase("RemovingOperand", message, progressing=TRUE)
-                return self.say(told, WAIT, why=message)
+                return self._keep(self.seen.uses)
             # What makes volumes goes first. Then uses are looked at once more, and the rest goes.
             first = [it for it in mine if it["kind"] in _MAKES_VOLUMES]
             message = f"deleting {len(first or mine)} objects of {self.driver.name}"
@@ -378,6 +378,29 @@ class _Driver:
         message = f"{self.driver.name} is removed"
         told = phase("Removed", message, available=FALSE)
         return self.say(told, why=message)
+
+    def _keep(self, uses: Uses) -> Decision:
+        """It stays while it is used; what was deleted already, just before it was, comes back.
+
+        Without its controllers nobody could delete, attach or detach those volumes any more.
+        """
+        message = f"{self.driver.name} is still in use by {uses.message}"
+        running = (self.seen.controller, self.seen.node)
+        writes: tuple[Write, ...] = ()
+        if not all(it and not leaving(it) for it in running) and self._may_be_made():
+            facts = self.seen.facts(self.settings)
+            whole_operand = operand(self.driver, self.settings, self.values, facts)
+            wanted = [it for it in whole_operand if it["kind"] != "VolumeSnapshotClass"]
+            writes, _ = self._differences(wanted)
+            message = f"{message}; what was deleted of it comes back until then"
+        serves = [it.status for it in parts(self.seen) if it.type.endswith(AVAILABLE)]
+        available = FALSE if writes or FALSE in serves else TRUE
+        told = phase("RemovingOperand", message, progressing=TRUE, available=available)
+        return self.say(told, WAIT, writes, message)
+
+    def _may_be_made(self) -> bool:
+        """Whether nobody else has, or is to have, the driver meanwhile."""
+        return not adoption.is_foreign(self.csi_driver) and self._refuse() is None
 
     def _operand_there(self) -> list[Object]:
         """What is to go, in its order: what makes volumes first, what others may need last."""
