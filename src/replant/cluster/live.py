@@ -53,6 +53,7 @@ Notice = Callable[[str], None]
 
 _SCAN_ROLE = "the role in deploy/rbac/scan.yaml may"
 _ROLES = "the role in deploy/rbac/apply.yaml may"
+_EVERYONE = "normally system:discovery lets every user do so"
 _AGENT_ROLE = "the role in deploy/rbac/kubeadm.yaml may"
 _VERSION = re.compile(r"v?(\d+\.\d+\.\d+)")
 
@@ -76,12 +77,16 @@ class _Version(msgspec.Struct):
     git_version: str = msgspec.field(name="gitVersion")
 
 
-class _Group(msgspec.Struct):
+class _Named(msgspec.Struct):
     name: str = ""
 
 
 class _Groups(msgspec.Struct):
-    groups: list[_Group] | None = None
+    groups: list[_Named] | None = None
+
+
+class _Kinds(msgspec.Struct):
+    resources: list[_Named] | None = None
 
 
 @asynccontextmanager
@@ -214,14 +219,27 @@ class LiveReader:
 
     async def groups(self) -> frozenset[str]:
         """The groups of APIs that the cluster has, which everybody may ask."""
-        everyone = "normally system:discovery lets every user do so"
-        question = Question("/apis", "get", "/apis", everyone)
+        question = Question("/apis", "get", "/apis", _EVERYONE)
         answer = await self._ask(question)
         answers.raise_if_refused(answer, question)
         try:
             found = msgspec.json.decode(answer.body, type=_Groups).groups or ()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise answers.unusable(answer, question, f"names no groups: {error}") from error
+        return frozenset(it.name for it in found)
+
+    async def plurals(self, api_version: str) -> frozenset[str]:
+        """What a group has in one version, such as ``apps/v1``; nothing where it has not that."""
+        path = f"/apis/{api_version}"
+        question = Question(path, "get", path, _EVERYONE)
+        answer = await self._ask(question)
+        if answer.status == HTTPStatus.NOT_FOUND:
+            return frozenset()
+        answers.raise_if_refused(answer, question)
+        try:
+            found = msgspec.json.decode(answer.body, type=_Kinds).resources or ()
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise answers.unusable(answer, question, f"names no kinds: {error}") from error
         return frozenset(it.name for it in found)
 
     async def node_config(self, node: str) -> bytes:

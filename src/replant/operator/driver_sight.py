@@ -63,6 +63,10 @@ class Server(Reader, Protocol):
         """The groups of APIs that the cluster has."""
         ...
 
+    async def plurals(self, api_version: str) -> frozenset[str]:
+        """What a group has in one version; nothing where it has not that."""
+        ...
+
 
 @dataclass(frozen=True)
 class Side:
@@ -142,13 +146,24 @@ class Sight:
         return Surroundings(cloud, len(nodes), served, infrastructure)
 
     async def _served(self) -> frozenset[str]:
-        groups = {
-            Part.CONTROLLER: await self._sides.controllers.reader.groups(),
-            Part.NODE: await self._sides.nodes.reader.groups(),
-        }
-        return frozenset(
-            it for it in OF_OTHERS if KINDS[it].api_version.partition("/")[0] in groups[part_of(it)]
-        )
+        """Kinds of others. A group may be there in another version, or without one of its kinds."""
+        found: set[str] = set()
+        for part, side in (
+            (Part.CONTROLLER, self._sides.controllers),
+            (Part.NODE, self._sides.nodes),
+        ):
+            groups = await side.reader.groups()
+            here = {it: KINDS[it] for it in OF_OTHERS if part_of(it) is part}
+            versions = {it.api_version for it in here.values()}
+            plurals = {
+                it: await side.reader.plurals(it)
+                for it in sorted(versions)
+                if it.partition("/")[0] in groups
+            }
+            found |= {
+                kind for kind, it in here.items() if it.plural in plurals.get(it.api_version, ())
+            }
+        return frozenset(found)
 
     async def _first_nodes(self) -> list[_Node]:
         """A page of them is enough to know the cloud, and that there is more than one."""
@@ -258,16 +273,15 @@ class Sight:
 
     async def _with_share_types(self, seen: Seen) -> Seen:
         try:
-            return replace(seen, share_types=await self._shares(seen.driver))
+            return replace(seen, share_types=await self._shares(seen))
         except ReplantError as error:
             # Whoever does not tell them is not needed for the rest of the driver.
             return replace(seen, share_trouble=str(error))
 
-    async def _shares(self, driver: Driver) -> tuple[str, ...]:
-        place = self._sides.split.namespace if self._sides.split else driver.namespace
-        body = await self._sides.of("Secret").reader.get(
-            resource_of("Secret"), driver.secret, namespace=place
-        )
+    async def _shares(self, seen: Seen) -> tuple[str, ...]:
+        kind, namespace, name = seen.secret_key
+        reader = self._sides.of(kind, namespace).reader
+        body = await reader.get(resource_of(kind), name, namespace=namespace)
         return await self._share_types(msgspec.json.decode(body, type=dict))
 
     async def _list(self, kind: str) -> list[Object]:
