@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from replant.cli.operator import read_values
 from replant.drivers.catalog import DRIVERS
 from replant.drivers.naming import names_of
-from replant.drivers.operand import Facts, operand
+from replant.drivers.operand import Facts, Split, operand
 from replant.drivers.settings import Settings
 from replant.objects import Object
 
@@ -15,13 +15,19 @@ Right = tuple[str, str, str, str]
 """Verb, group, resource, and a name where only that one is meant."""
 
 
-def operands() -> Iterator[Object]:
+def operands(split: Split | None = None) -> Iterator[Object]:
     """All objects of all drivers, but for their StorageClasses, with all that there may be."""
+    elsewhere = split.namespace if split else ""
     for driver in DRIVERS.values():
         if driver.own_operator:
             continue
         facts = Facts(
-            names_of(driver, None, {}), asks=True, snapshots=True, openshift=True, credentials="1"
+            names_of(driver, None, {}, elsewhere),
+            asks=True,
+            snapshots=True,
+            openshift=True,
+            credentials="1",
+            split=split,
         )
         yield from operand(driver, Settings(), read_values(None), facts)
 

@@ -21,8 +21,11 @@ from replant.cli.operator import read_values
 from replant.cluster.live import connect
 from replant.cluster.writing import LiveWriter
 from replant.drivers.catalog import DRIVERS
-from replant.drivers.classes import storage_class
+from replant.drivers.classes import class_table, storage_class
 from replant.drivers.kinds import GROUP
+from replant.drivers.naming import names_of
+from replant.drivers.operand import Split
+from replant.drivers.settings import Settings
 from replant.errors import ReplantError
 from replant.operator import driver_run
 from replant.operator import drivers as operator_of_drivers
@@ -30,13 +33,17 @@ from replant.operator.driver_run import Asked, drivers
 from replant.operator.driver_sight import resource_of
 from replant.operator.run import Running, Where
 from replant.sandbox.controllers.openshift import objects as openshift
+from tests.drivers.test_adoption import workload
 from tests.operators.granting import operands
 from tests.real.ground import programs
 from tests.real.ground.api import Object, Refused
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.processes import wait_for
 
-CRDS = Path(__file__).parents[2] / "deploy/drivers/crds.yaml"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+CRDS = DEPLOY / "drivers/crds.yaml"
+SHIPPED = ("rbac/drivers.yaml", "rbac/drivers-adopt.yaml", "drivers/operator.yaml")
+SEED = Split("shoot--garden--one", "shoot-access")
 BUILT_IN = "openshift.io", "snapshot.storage.k8s.io"
 CR = f"/apis/{GROUP}/v1/awsebsdrivers/cluster"
 NAMESPACE = "openshift-aws-ebs-csi-driver"
@@ -48,8 +55,15 @@ NOT_FOUND, UNPROCESSABLE = 404, 422
 @pytest.fixture(scope="module", params=["old", "new"])
 def plane(request: pytest.FixtureRequest, ground: Path) -> Iterator[ControlPlane]:
     """One of its own: namespaces cannot be cleared away where no controller does it."""
-    version = programs.OLD if request.param == "old" else programs.newest()
-    with ControlPlane(version, ground / f"drivers-{request.param}") as plane:
+    with with_definitions(request.param, ground / f"drivers-{request.param}") as plane:
+        yield plane
+
+
+@contextmanager
+def with_definitions(age: str, folder: Path) -> Iterator[ControlPlane]:
+    """A control plane, the old or the new one, that serves the CRs of drivers."""
+    version = programs.OLD if age == "old" else programs.newest()
+    with ControlPlane(version, folder) as plane:
         with plane.api.client() as http:
             for obj in yaml.safe_load_all(CRDS.read_text()):
                 path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -96,12 +110,21 @@ def test_one_of_a_kind_is_taken(plane: ControlPlane) -> None:
 
 def test_every_manifest_is_taken(plane: ControlPlane) -> None:
     """By server-side apply, which refuses every field that the schema has not."""
-    everything = [it for it in operands() if not any(g in it["apiVersion"] for g in BUILT_IN)]
+    everything = [
+        it
+        for it in (*operands(), *operands(SEED))
+        if not any(g in it["apiVersion"] for g in BUILT_IN)
+    ]
     everything += [
         storage_class(driver, of, "false", None)
         for driver in DRIVERS.values()
-        for of in driver.classes
+        for of in class_table(driver, Settings(), names_of(driver, None, {}), ("gold",))
     ]
+    everything.append(named("v1", "Namespace", SEED.namespace))
+    for it in SHIPPED:
+        everything += yaml.safe_load_all((DEPLOY / it).read_text())
+    # A namespace has to be there even for a rehearsal.
+    everything.sort(key=lambda it: it["kind"] != "Namespace")
     assert {it["kind"] for it in everything} == {
         "Namespace", "CSIDriver", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role",
         "RoleBinding", "ConfigMap", "Deployment", "PodDisruptionBudget", "DaemonSet",
@@ -118,7 +141,8 @@ def test_every_manifest_is_taken(plane: ControlPlane) -> None:
                 await writer.apply(
                     resource_of(obj["kind"]), obj, namespace=namespace, rehearsed=True
                 )
-            wrong = {**everything[1], "spec": {"attachRequired": True, "unheardOf": True}}
+            csi = next(it for it in everything if it["kind"] == "CSIDriver")
+            wrong = {**csi, "spec": {"attachRequired": True, "unheardOf": True}}
             with pytest.raises(ReplantError, match="unheardOf"):
                 await writer.apply(resource_of("CSIDriver"), wrong, rehearsed=True)
 
@@ -156,8 +180,8 @@ def operating(kubeconfig: Path) -> Iterator[list[str]]:
     assert not thread.is_alive()
 
 
-def conditions(plane: ControlPlane) -> dict[str, tuple[str, str]]:
-    found = (find(plane, CR) or {}).get("status") or {}
+def conditions(plane: ControlPlane, cr: str = CR) -> dict[str, tuple[str, str]]:
+    found = (find(plane, cr) or {}).get("status") or {}
     return {it["type"]: (it["status"], it["reason"]) for it in found.get("conditions") or ()}
 
 
@@ -267,11 +291,47 @@ def named(api_version: str, kind: str, name: str, **more: Any) -> Object:
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, **more}
 
 
+CSI_DRIVER = "/apis/storage.k8s.io/v1/csidrivers/ebs.csi.aws.com"
+
+
+def install_by_olm(plane: ControlPlane) -> None:
+    """An operand that Replant has never made, under the names that both have for it."""
+    for path in (DAEMON_SET, CSI_DRIVER):
+        ask(plane, "DELETE", path)
+    managed = {"csi.openshift.io/managed": "true"}
+    csi = named("storage.k8s.io/v1", "CSIDriver", "ebs.csi.aws.com")
+    csi["metadata"]["annotations"] = managed
+    csi["spec"] = {"attachRequired": True, "fsGroupPolicy": "ReadWriteOnceWithFSType"}
+    ask(plane, "POST", CSI_DRIVER.rpartition("/")[0], csi)
+    for path, kind, sidecar in (
+        (DEPLOYMENT, "Deployment", "csi-provisioner"),
+        (DAEMON_SET, "DaemonSet", "csi-node-driver-registrar"),
+    ):
+        where, _, name = path.rpartition("/")
+        obj = workload(DRIVERS["ebs.csi.aws.com"], kind, name, NAMESPACE, sidecar, "theirs")
+        del obj["metadata"]["uid"]
+        ask(plane, "POST", where, {"apiVersion": "apps/v1", **obj})
+
+
+def taken_over(plane: ControlPlane, paths: tuple[str, ...], before: list[Object]) -> None:
+    """Same workloads, new content: nothing is left of the old but what cannot be changed."""
+    for path, was in zip(paths, before, strict=True):
+        found = find(plane, path)
+        assert found["metadata"]["uid"] == was["metadata"]["uid"]
+        assert found["spec"]["selector"] == was["spec"]["selector"]
+        assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "replant"
+        containers = found["spec"]["template"]["spec"]["containers"]
+        assert "theirs" not in {it["name"] for it in containers}
+        assert "registry.example" not in str(containers)
+
+
 def test_an_operator_of_olms_is_taken_over_from(plane: ControlPlane) -> None:
     """With an operator that is stopped on the way, and another that goes on."""
     kubeconfig = plane.role_kubeconfig("drivers")
     become_openshift(plane)
-    daemon_set = find(plane, DAEMON_SET)["metadata"]
+    install_by_olm(plane)
+    theirs = [find(plane, it) for it in (DEPLOYMENT, DAEMON_SET)]
+    daemon_set = theirs[1]["metadata"]
     since = len(asked_by(plane))
     ask(plane, "PATCH", CR, {"spec": {"managementState": "Managed"}})
     waiting = ("True", "RemovingOLMOperator")
@@ -297,7 +357,14 @@ def test_an_operator_of_olms_is_taken_over_from(plane: ControlPlane) -> None:
         ask(plane, "DELETE", OLD_OPERATOR)
         wait_for(lambda: find(plane, REQUEST), "the request for credentials", 40)
         ask(plane, "PATCH", f"{REQUEST}/status", {"status": {"provisioned": True}})
-        wait_for(lambda: find(plane, DEPLOYMENT), "the driver's own Deployment", 40)
+        wait_for(
+            lambda: all(
+                "theirs" not in str(find(plane, it)["spec"]["template"]["spec"]["containers"])
+                for it in (DEPLOYMENT, DAEMON_SET)
+            ),
+            "the driver's own content",
+            40,
+        )
         rolled_out(plane)
         wait_for(lambda: conditions(plane).get("Available") == ("True", "AsExpected"), "it", 40)
 
@@ -311,15 +378,17 @@ def test_an_operator_of_olms_is_taken_over_from(plane: ControlPlane) -> None:
         assert said()["Degraded"] == ("False", *well[1:])
     deleted = [it["objectRef"]["resource"] for it in asked_by(plane)[since:]
                if it["verb"] == "delete"]  # fmt: skip
-    assert deleted == ["subscriptions", "clusterserviceversions"]
-    assert find(plane, DAEMON_SET)["metadata"]["uid"] == daemon_set["uid"]
+    # A CSIDriver cannot be changed in every release; no pod that runs minds.
+    assert deleted == ["subscriptions", "clusterserviceversions", "csidrivers"]
+    assert find(plane, CSI_DRIVER)["spec"]["fsGroupPolicy"] == "File"
+    taken_over(plane, (DEPLOYMENT, DAEMON_SET), theirs)
     refused = [it for it in asked_by(plane) if it["responseStatus"]["code"] in (401, 403)]
     assert [(it["verb"], it["requestURI"]) for it in refused] == []
 
 
-def rolled_out(plane: ControlPlane) -> None:
+def rolled_out(plane: ControlPlane, *paths: str) -> None:
     """Say what controllers would."""
-    for path in (DEPLOYMENT, DAEMON_SET):
+    for path in paths or (DEPLOYMENT, DAEMON_SET):
         found = find(plane, path)
         status: Object = {"observedGeneration": found["metadata"]["generation"]}
         if found["kind"] == "Deployment":
