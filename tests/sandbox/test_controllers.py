@@ -53,7 +53,9 @@ from tests.sandbox.playing import (
     new_cluster,
     phase,
     pod_object,
+    pv_object,
     reasons,
+    storage_class,
 )
 
 
@@ -585,14 +587,7 @@ def test_a_budget_says_how_many_pods_may_be_missing(rule: Object, allowed: int) 
 def test_a_claim_takes_the_smallest_volume_that_will_do() -> None:
     cluster = cluster_of()
     for size in ("5Gi", "2Gi", "3Gi"):
-        volume: Object = {
-            "metadata": {"name": f"pv-{size.lower()}"},
-            "spec": {
-                "capacity": {"storage": size},
-                "accessModes": ["ReadWriteOnce"],
-                "awsElasticBlockStore": {"volumeID": f"vol-{size}"},
-            },
-        }
+        volume = pv_object(f"pv-{size.lower()}", f"vol-{size}", capacity={"storage": size})
         cluster.store.create(PERSISTENT_VOLUMES, volume)
     cluster.run_for(1)
     assert phase(cluster, PERSISTENT_VOLUMES, "pv-5gi") == "Available"
@@ -604,6 +599,43 @@ def test_a_claim_takes_the_smallest_volume_that_will_do() -> None:
     found = cluster.store.get(PERSISTENT_VOLUME_CLAIMS, "data", "default")
     assert found["spec"]["volumeName"] == "pv-3gi"
     assert phase(cluster, PERSISTENT_VOLUMES, "pv-3gi") == "Bound"
+
+
+@pytest.mark.parametrize(
+    ("selector", "taken"),
+    [
+        ({}, "blue"),
+        ({"matchLabels": {"color": "red"}}, "red"),
+        ({"matchExpressions": [{"key": "color", "operator": "NotIn", "values": ["blue"]}]}, "red"),
+        ({"matchLabels": {"color": "green"}}, ""),
+    ],
+)
+def test_a_claim_takes_only_a_volume_that_it_selects(selector: Object, taken: str) -> None:
+    cluster = cluster_of()
+    for color, size in (("blue", "1Gi"), ("red", "2Gi")):
+        volume = pv_object(color, f"vol-{color}", capacity={"storage": size})
+        volume["metadata"]["labels"] = {"color": color}
+        cluster.store.create(PERSISTENT_VOLUMES, volume)
+    claim = claim_object("data", storageClassName="", selector=selector)
+    cluster.store.create(PERSISTENT_VOLUME_CLAIMS, claim)
+    cluster.run_for(60)
+
+    found = cluster.store.get(PERSISTENT_VOLUME_CLAIMS, "data", "default")
+    assert found["spec"].get("volumeName", "") == taken
+
+
+@pytest.mark.parametrize("gates", [OFF, ON])
+def test_no_disk_is_made_for_a_claim_that_selects_one(gates: dict[str, bool]) -> None:
+    cluster = cluster_of(gates=gates)
+    cluster.store.create(STORAGE_CLASSES, storage_class())
+    selector = {"matchLabels": {"color": "red"}}
+    claim = claim_object("data", storageClassName="trial", selector=selector)
+    cluster.store.create(PERSISTENT_VOLUME_CLAIMS, claim)
+    cluster.run_for(60)
+
+    assert phase(cluster, PERSISTENT_VOLUME_CLAIMS, "data") == "Pending"
+    assert "ProvisioningFailed" in reasons(cluster, "data")
+    assert not cluster.store.entries(PERSISTENT_VOLUMES)
 
 
 def test_a_claim_that_a_pod_uses_outlives_its_deletion() -> None:

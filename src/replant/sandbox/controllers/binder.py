@@ -10,6 +10,7 @@ from functools import lru_cache
 from msgspec.json import Decoder
 
 from replant.inventory.quantities import amount
+from replant.inventory.selectors import Selector
 from replant.objects import Object
 from replant.routing import (
     Process,
@@ -25,7 +26,7 @@ from replant.routing.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
-from replant.sandbox.controllers.making import new_volume
+from replant.sandbox.controllers.making import new_volume, refusal_to_make
 from replant.sandbox.controllers.recorder import NORMAL, WARNING
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import (
@@ -289,10 +290,11 @@ class Binder(Led):
             if found and reference and reference.uid in ("", entry.uid):
                 return found
         wanted = amount(read.spec.storage)
+        selector = Selector.of(read.spec.selector) if read.spec.selector else None
         best: tuple[int, Entry] | None = None
         for name in self._free.get(read.spec.storageClassName or "", ()):
             found = self.store.find(PERSISTENT_VOLUMES, name)
-            if found is None:
+            if found is None or (selector and not selector.matches(found.labels)):
                 continue
             size = _suits(parts.read_volume(found.text), read, wanted)
             if size and (best is None or size < best[0]):
@@ -381,6 +383,8 @@ class Binder(Led):
     def _provision_in_tree(
         self, entry: Entry, read: parts.Claim, storage_class: Object
     ) -> tuple[str, str, str]:
+        if refusal := refusal_to_make(read, storage_class):
+            return WARNING, "ProvisioningFailed", refusal
         volume = new_volume(self.world, entry, read, storage_class, Side.IN_TREE)
         try:
             self.store.create(PERSISTENT_VOLUMES, volume)

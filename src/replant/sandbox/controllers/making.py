@@ -18,6 +18,17 @@ NO_ZONE = "us-east-1a"
 """Where a disk is made that nobody has chosen a place for."""
 
 
+def refusal_to_make(read: parts.Claim, storage_class: Object) -> str:
+    """Why neither a plugin nor a provisioner makes a disk for a claim, or nothing.
+
+    Which labels a disk that is yet to be made will have, nobody can promise.
+    """
+    if read.spec.selector is None:
+        return ""
+    name = storage_class["metadata"]["name"]
+    return f'failed to provision volume with StorageClass "{name}": claim Selector is not supported'
+
+
 def new_volume(
     world: World, claim: Entry, read: parts.Claim, storage_class: Object, side: Side
 ) -> Object:

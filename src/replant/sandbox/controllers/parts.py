@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct, field
 from msgspec.json import Decoder
 
+from replant.inventory.metadata import LabelSelector
 from replant.objects import Object
 from replant.routing import NodeView
 
@@ -151,6 +152,7 @@ class ClaimSpec(Struct, gc=False):
     volumeName: str = ""  # noqa: N815
     storageClassName: str | None = None  # noqa: N815
     accessModes: list[str] | None = None  # noqa: N815
+    selector: LabelSelector | None = None
     resources: Object | None = None
     volumeMode: str = "Filesystem"  # noqa: N815
 

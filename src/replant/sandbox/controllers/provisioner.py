@@ -7,7 +7,7 @@ from replant.routing.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
-from replant.sandbox.controllers.making import new_volume
+from replant.sandbox.controllers.making import new_volume, refusal_to_make
 from replant.sandbox.controllers.recorder import NORMAL, WARNING
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import (
@@ -83,6 +83,9 @@ class Provisioner(Controller):
         ):
             return
         component = f"{driver}_external-provisioner"
+        if refusal := refusal_to_make(read, storage_class):
+            self.world.recorder.record(entry, component, WARNING, "ProvisioningFailed", refusal)
+            return
         volume = new_volume(self.world, entry, read, storage_class, Side.CSI)
         try:
             self.store.create(PERSISTENT_VOLUMES, volume)
