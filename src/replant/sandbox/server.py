@@ -20,6 +20,7 @@ import yaml
 from replant.errors import Refused
 from replant.objects import Object, name_of
 from replant.sandbox import shapes
+from replant.sandbox.admission import Admission
 from replant.sandbox.api.app import Api
 from replant.sandbox.clock import Clock, LiveClock, Pace, RealClock, VirtualClock
 from replant.sandbox.cluster import Cluster
@@ -50,6 +51,7 @@ class Sandbox:
         self.store = Store(self.clock.now, _new_uid, window)
         Upkeep(self.store, self.registry, self.clock.now)
         self.api = Api(self.store, self.registry, version)
+        Admission(self.store, lambda: self.api.version)
         self.cluster: Cluster | None = None
         """Without one, nothing but what clients do happens here."""
 

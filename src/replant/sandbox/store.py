@@ -76,6 +76,8 @@ class Store:
         self._window = window
         self._shelves: defaultdict[str, Shelf] = defaultdict(Shelf)
         self._listeners: tuple[Listener, ...] = ()
+        self.admit: Callable[[Resource, Object], None] = lambda _resource, _obj: None
+        """Completes what is created, or refuses it; not what was there all along."""
         self.version = 1
         self._moment = now()
         self._moment_written = _written(self._moment)
@@ -179,11 +181,7 @@ class Store:
         As it was means with its status, its uid and its age, where it says them.
         """
         metadata = obj["metadata"] = dict(obj.get("metadata") or {})
-        if resource.namespaced:
-            metadata["namespace"] = namespace or metadata.get("namespace") or "default"
-            self._check_namespace(resource, metadata)
-        else:
-            metadata.pop("namespace", None)
+        self._place(resource, metadata, namespace)
         said = dict(metadata) if as_it_was else {}
         uid = said.get("uid") or self._new_uid()
         if not metadata.get("name") and metadata.get("generateName"):
@@ -209,6 +207,9 @@ class Store:
             metadata["generation"] = said.get("generation") or 1
         if manager is not None and manager.operation != ownership.APPLY:
             self._track(resource, None, obj, manager, time)
+        if not as_it_was:
+            # Whoever creates an object is not said to manage what is completed in it.
+            self.admit(resource, obj)
         return self._write(resource, obj, None, dry_run=dry_run)
 
     def update(
@@ -289,8 +290,12 @@ class Store:
             self._moment, self._moment_written = moment, _written(moment)
         return self._moment_written
 
-    def _check_namespace(self, resource: Resource, metadata: Object) -> None:
-        namespace = metadata["namespace"]
+    def _place(self, resource: Resource, metadata: Object, namespace: str) -> None:
+        """Put a new object into a namespace that takes it, or into none."""
+        if not resource.namespaced:
+            metadata.pop("namespace", None)
+            return
+        namespace = metadata["namespace"] = namespace or metadata.get("namespace") or "default"
         found = self.find(NAMESPACES, namespace)
         if found is None:
             raise not_found(NAMESPACES, namespace)

@@ -53,10 +53,15 @@ class Api:
     def __init__(self, store: Store, registry: Registry, version: str) -> None:
         self._store = store
         self._registry = registry
-        self._version = version
+        self._first_version = version
         self.bell = watching.Bell(store)
         self.controls: Controls | None = None
         """Of the cluster behind it, once there is one."""
+
+    @property
+    def version(self) -> str:
+        """Which Kubernetes it passes for by now."""
+        return self.controls.version if self.controls else self._first_version
 
     def app(self) -> Starlette:
         """What a server runs."""
@@ -127,7 +132,7 @@ class Api:
         return openapi.v3(self._registry, request.path_params["path"])
 
     async def _versions(self, _request: Request) -> Response:
-        return discovery.version(self.controls.version if self.controls else self._version)
+        return discovery.version(self.version)
 
     async def _health(self, _request: Request) -> Response:
         return discovery.health()
