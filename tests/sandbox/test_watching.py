@@ -6,10 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import closing
+from itertools import count
 from typing import Any
 
 import httpx
+import pytest
 
+from replant.sandbox.api import watching
 from replant.sandbox.server import Sandbox, open_port, serving
 
 CMS = "/api/v1/namespaces/default/configmaps"
@@ -96,6 +99,34 @@ def test_a_watch_from_too_long_ago_is_told_so() -> None:
         told = asyncio.run(main(address))
     assert [it["type"] for it in told] == ["ERROR"]
     assert (told[0]["object"]["code"], told[0]["object"]["reason"]) == (410, "Expired")
+
+
+def test_bookmarks_come_also_while_others_change_all_the_time(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever sees none of the changes would else come back with a version that is forgotten."""
+    monkeypatch.setattr(watching, "BOOKMARK_EVERY", 0.5)
+
+    async def first_bookmark(http: httpx.AsyncClient) -> int:
+        asked = {"labelSelector": "seen=never", "allowWatchBookmarks": "true"}
+        async for event in events(http, CMS, timeoutSeconds="20", **asked):
+            return int(event["object"]["metadata"]["resourceVersion"])
+        return 0
+
+    async def main() -> tuple[int, int]:
+        async with client(address) as http:
+            since = int((await create(http, "busy"))["metadata"]["resourceVersion"])
+            waiting = asyncio.create_task(first_bookmark(http))
+            for number in count():
+                if waiting.done():
+                    break
+                merge = {"content-type": "application/merge-patch+json"}
+                change = {"data": {"number": str(number)}}
+                await http.patch(f"{CMS}/busy", json=change, headers=merge)
+            return since, await waiting
+
+    since, said = asyncio.run(main())
+    assert said > since
 
 
 def test_a_watch_of_one_object(address: str) -> None:

@@ -90,6 +90,7 @@ class _Watcher:
         sleeper, leave = self._bell.join(self._target.resource)
         clock = asyncio.get_running_loop().time
         end = clock() + seconds
+        next_bookmark = clock() + BOOKMARK_EVERY
         try:
             if whole:
                 since = self._store.version
@@ -104,13 +105,16 @@ class _Watcher:
                 since = self._store.version
                 if lines := b"".join(map(self._line, happened)):
                     yield lines
-                left = end - clock()
-                if left <= 0:
+                now = clock()
+                if now >= end:
                     return
+                if now >= next_bookmark:
+                    # Also amid events: whoever sees none of them would else fall behind.
+                    next_bookmark = now + BOOKMARK_EVERY
+                    if bookmarks:
+                        yield self._bookmark(since)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(sleeper.wait(), min(left, BOOKMARK_EVERY))
-                if bookmarks and not sleeper.is_set() and clock() < end:
-                    yield self._bookmark(since)
+                    await asyncio.wait_for(sleeper.wait(), min(end, next_bookmark) - now)
         finally:
             leave()
 
