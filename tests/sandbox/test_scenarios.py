@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from replant.cli.documents import Document
-from replant.cli.sandbox import SCENARIOS
+from replant.cli.sandbox import SCENARIOS, of_scenario
 from replant.errors import InputError
 from replant.sandbox.resources import CSI_NODES, NODES, PERSISTENT_VOLUMES, PODS
 from replant.sandbox.server import Sandbox
@@ -26,6 +26,9 @@ classes:
 workloads:
 - {name: db, replicas: 2, storageClass: gp2}
 """
+CLASS = "- {name: gp2, plugin: aws-ebs}\n"
+SET = "- {name: db, replicas: 2, storageClass: gp2}\n"
+SPARE = "- {storageClass: gp2, count: 1}\n"
 
 
 def read(text: str, folder: Path) -> Document:
@@ -71,11 +74,28 @@ def test_a_large_one_is_read_as_it_is_meant() -> None:
         ("{gates: {", "{flags: {--v: x}, gates: {", "line 4, controlPlane.flags.--v: is not the"),
         ("count: 2", "count: two", "line 6, pools[0].count: "),
         ("count: 2", "count: -2", "line 6, pools[0].count: "),
-        ("count: 2", "cuont: 2", "line 6, pools[0]: "),
+        ("count: 2", "cuont: 2", "line 6, pools[0].cuont: "),
         ("name: workers", "name: Workers!", "line 6, pools[0].name: "),
         ("name: workers", "version: x, name: workers", "line 6, pools[0].version: x is not"),
         ("plugin: aws-ebs", "plugin: aws", "line 8, classes[0].plugin: is no plugin"),
         ("storageClass: gp2", "storageClass: gp3", "line 10, workloads[0].storageClass: gp3"),
+        (CLASS, f"{CLASS}nodez: 5\n", "line 9, nodez: Object contains unknown field"),
+        ("1.24.17", "1.99.0", "line 3, kubernetesVersion: 1.99.0 is not a Kubernetes version"),
+        ("1.24.17", "1.5.0", "line 3, kubernetesVersion: 1.5.0 is not a Kubernetes version"),
+        ("classes:", "- {name: workers}\nclasses:", "line 7, pools[1].name: there is a node pool"),
+        (CLASS, CLASS * 2, "line 9, classes[1].name: there is a class gp2 already"),
+        (SET, SET * 2, "line 11, workloads[1].name: there is a StatefulSet default/db already"),
+        (
+            SET,
+            SET.replace("db", "db-1") + SET.replace("db,", "db, count: 2,"),
+            "line 11, workloads[1].name: there is a StatefulSet default/db-1 already",
+        ),
+        (SET, f"{SET}spares:\n{SPARE}{SPARE}", "line 13, spares[1].storageClass: there is a"),
+        ("count: 2", "labels: {'a b': c}", "line 6, pools[0].labels: Invalid value"),
+        ("count: 2", "zones: [a, 'a b']", "line 6, pools[0].zones[1]: Invalid value"),
+        ("count: 2", "drivers: ['No Such!']", "line 6, pools[0].drivers[0]: "),
+        ("replicas: 2", "annotations: {'a b': c}", "line 10, workloads[0].annotations: Invalid"),
+        ("replicas: 2", "maxUnavailable: -1", "line 10, workloads[0].maxUnavailable: "),
     ],
 )
 def test_a_mistake_is_named_with_its_line(
@@ -84,6 +104,25 @@ def test_a_mistake_is_named_with_its_line(
     with pytest.raises(InputError) as refused:
         read(SMALL.replace(before, after, 1), tmp_path).scenario()
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        "{apiVersion: v1, kind: Nope, metadata: {name: x}}",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: X!}}",
+        "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}",
+        "{apiVersion: v1, kind: ConfigMap}",
+        "{apiVersion: v1, kind: ConfigMap, metadata: []}",
+    ],
+)
+def test_an_object_that_is_not_taken_is_named_with_its_line(obj: str, tmp_path: Path) -> None:
+    path = tmp_path / "scenario.yaml"
+    fine = "{apiVersion: v1, kind: ConfigMap, metadata: {name: one}}"
+    path.write_text(f"{SMALL}objects:\n- {fine}\n- {obj}\n")
+    with pytest.raises(InputError) as refused:
+        of_scenario(str(path), max_size=1)
+    assert "line 13, objects[1]: " in str(refused.value)
 
 
 def test_a_scenario_of_one_s_own_comes_up(tmp_path: Path) -> None:

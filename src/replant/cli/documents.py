@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r"(?P<reason>.*) - at `\$?(?P<path>[^`]*)`")
 """How msgspec names what it does not take."""
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<field>.*)`")
 _PART = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 Place = tuple[str | int, ...]
@@ -54,16 +55,17 @@ class Document:
 
         plan = self._as(Plan)
         for place, reason in problems(plan):
-            raise self._wrong(place, reason)
+            raise self.wrong(place, reason)
         return plan
 
     def scenario(self) -> Scenario:
         """The scenario that it is."""
-        from replant.sandbox.scenario import Scenario, problems
+        from replant.sandbox.scenario import Scenario
+        from replant.sandbox.soundness import problems
 
         scenario = self._as(Scenario)
         for place, reason in problems(scenario):
-            raise self._wrong(place, reason)
+            raise self.wrong(place, reason)
         return scenario
 
     def _as(self, kind: type[_Kind]) -> _Kind:
@@ -74,8 +76,12 @@ class Document:
         except msgspec.ValidationError as error:
             found = _PLACE.fullmatch(str(error))
             parts = _PART.findall(found["path"]) if found else []
-            place = tuple(name or int(number) for name, number in parts)
-            raise self._wrong(place, found["reason"] if found else str(error)) from None
+            place: Place = tuple(name or int(number) for name, number in parts)
+            reason = found["reason"] if found else str(error)
+            if unknown := _UNKNOWN.fullmatch(reason):
+                # It stands on a line of its own, not where what it is in begins.
+                place = (*place, unknown["field"])
+            raise self.wrong(place, reason) from None
 
     def order(self) -> Course:
         """The course of the order that it is."""
@@ -84,9 +90,10 @@ class Document:
         try:
             return read_order(self.data)
         except OrderError as error:
-            raise self._wrong(error.path, error.reason) from None
+            raise self.wrong(error.path, error.reason) from None
 
-    def _wrong(self, place: Place, reason: str) -> InputError:
+    def wrong(self, place: Place, reason: str) -> InputError:
+        """The error that names the line of a place in it."""
         from replant.proof.orders import written
 
         above = (place[:length] for length in range(len(place), -1, -1))

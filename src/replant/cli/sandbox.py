@@ -77,6 +77,8 @@ def up(
     kubeconfig: Path,
 ) -> None:
     """Start it, print its kubeconfig's path, and serve until interrupted."""
+    if scenario == "":
+        raise InputError("give a name or a file, or leave it out", source="--scenario")
     if speed != 1 and not scenario:
         raise click.UsageError("--speed is a scenario's: without one nothing happens by itself.")
     from replant.sandbox.server import Sandbox, open_port, serve, write_kubeconfig
@@ -96,13 +98,22 @@ def of_scenario(scenario: str, max_size: int, speed: float = 1.0) -> Sandbox:
     """The sandbox of a scenario that ships, by its name, or of one in a file."""
     from replant.cli.bulk import collector_off
     from replant.cli.documents import Document
+    from replant.sandbox.refusals import ApiError
     from replant.sandbox.server import Sandbox
+    from replant.sandbox.soundness import Mistake
 
     shipped = Path(__file__).parents[1] / "sandbox" / "scenarios" / f"{scenario}.yaml"
     path = str(shipped) if scenario in SCENARIOS else scenario
-    wanted = Document.read(path, max_size).scenario()
+    document = Document.read(path, max_size)
+    wanted = document.scenario()
     with collector_off():
-        return Sandbox.of(wanted, speed=speed)
+        try:
+            return Sandbox.of(wanted, speed=speed)
+        except Mistake as error:
+            raise document.wrong(error.place, error.reason) from None
+        except ApiError as error:
+            # What nobody has thought of: the file is known at least.
+            raise document.wrong((), error.message) from None
 
 
 @command.command("kubeconfig")

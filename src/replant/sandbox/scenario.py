@@ -7,16 +7,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from replant.gates.settings import problems as gate_problems
-from replant.gates.versions import Version
 from replant.objects import Object
 from replant.routing import AttachController
-from replant.sandbox.controllers.controlplane import flag_problem
 from replant.sandbox.sources import in_tree_source
-from replant.translate import plugins
 
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 _Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
+_Driver = Annotated[str, Meta(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=63)]
 _Gates = dict[str, bool]
 
 
@@ -41,7 +38,7 @@ class Pool(_Part, frozen=True, kw_only=True):
     zones: Annotated[tuple[str, ...], Meta(min_length=1)] = ("zone-a",)
     version: str = ""
     gates: _Gates = field(default_factory=dict)
-    drivers: tuple[str, ...] = ()
+    drivers: tuple[_Driver, ...] = ()
     labels: dict[str, str] = field(default_factory=dict)
 
 
@@ -64,7 +61,7 @@ class Workload(_Part, frozen=True, kw_only=True):
     storage_class: str
     annotations: dict[str, str] = field(default_factory=dict)
     """What each of its volumes is annotated with."""
-    max_unavailable: int | None = None
+    max_unavailable: _Count | None = None
     """Where it is given, a PodDisruptionBudget keeps so many pods at most from running."""
 
 
@@ -97,7 +94,7 @@ class Scenario(_Part, frozen=True, kw_only=True):
     cloud: _Name = "sandbox"
     """What providerIDs of nodes begin with, such as aws."""
     control_plane: ControlPlane = field(default_factory=ControlPlane)
-    drivers: tuple[str, ...] = ()
+    drivers: tuple[_Driver, ...] = ()
     """The drivers whose controllers run; pools say on which nodes they are."""
     pools: Annotated[tuple[Pool, ...], Meta(min_length=1)]
     classes: tuple[VolumeClass, ...] = ()
@@ -107,63 +104,16 @@ class Scenario(_Part, frozen=True, kw_only=True):
     """Whatever else there is, as manifests."""
 
 
-Place = tuple[str | int, ...]
-
-
-def problems(scenario: Scenario) -> Iterator[tuple[Place, str]]:
-    """What does not fit together, and where it stands."""
-    version = _version(scenario.kubernetes_version)
-    if version is None:
-        yield ("kubernetesVersion",), f"{scenario.kubernetes_version} is not a Kubernetes version"
-        return
-    yield from _told_problems(scenario, version)
-    for number, volume_class in enumerate(scenario.classes):
-        if full_name(volume_class.plugin) not in plugins():
-            known = ", ".join(it.removeprefix("kubernetes.io/") for it in plugins())
-            reason = f"is no plugin that a driver takes over from; there are {known}"
-            yield ("classes", number, "plugin"), reason
-    names = {it.name for it in scenario.classes}
-    users: list[tuple[str, tuple[Workload | Spare, ...]]] = [
-        ("workloads", scenario.workloads),
-        ("spares", scenario.spares),
-    ]
-    for part, those in users:
-        for number, it in enumerate(those):
-            if it.storage_class not in names:
-                yield (part, number, "storageClass"), f"{it.storage_class} is none of the classes"
-
-
-def _told_problems(scenario: Scenario, version: Version) -> Iterator[tuple[Place, str]]:
-    """What components would not take."""
-    given: list[tuple[Place, str, dict[str, bool]]] = [
-        (("controlPlane",), str(version), scenario.control_plane.gates)
-    ]
-    given += [
-        (("pools", number), pool.version or str(version), pool.gates)
-        for number, pool in enumerate(scenario.pools)
-    ]
-    for place, text, gates in given:
-        component = _version(text)
-        if component is None:
-            yield (*place, "version"), f"{text} is not a Kubernetes version"
-        else:
-            for problem in gate_problems(component, gates):
-                yield (*place, "gates", problem.gate), problem.reason
-    for flag in scenario.control_plane.flags:
-        if reason := flag_problem(flag):
-            yield ("controlPlane", "flags", flag), reason
-
-
-def _version(text: str) -> Version | None:
-    try:
-        return Version.parse(text)
-    except ValueError:
-        return None
-
-
 def full_name(plugin: str) -> str:
     """A plugin's whole name."""
     return f"kubernetes.io/{plugin.removeprefix('kubernetes.io/')}"
+
+
+def set_names(workload: Workload) -> list[str]:
+    """What a workload's StatefulSets are called."""
+    if workload.count == 1:
+        return [workload.name]
+    return [f"{workload.name}-{number}" for number in range(workload.count)]
 
 
 def objects(scenario: Scenario) -> Iterator[Object]:
@@ -179,8 +129,7 @@ def objects(scenario: Scenario) -> Iterator[Object]:
     serial = 0
     for workload in scenario.workloads:
         volume_class = classes[workload.storage_class]
-        for number in range(workload.count):
-            name = workload.name if workload.count == 1 else f"{workload.name}-{number}"
+        for name in set_names(workload):
             for ordinal in range(workload.replicas):
                 claim = f"data-{name}-{ordinal}"
                 zone = zones[serial % len(zones)]

@@ -28,6 +28,7 @@ from replant.sandbox.controls import Controls
 from replant.sandbox.refusals import ApiError, bad_request
 from replant.sandbox.resources import NAMESPACES, Registry, Resource
 from replant.sandbox.scenario import Scenario
+from replant.sandbox.soundness import Mistake
 from replant.sandbox.stage import set_up
 from replant.sandbox.store import WINDOW, Store
 from replant.sandbox.upkeep import Upkeep
@@ -64,7 +65,11 @@ class Sandbox:
         clock = VirtualClock() if by_hand else LiveClock(WARM_UP, speed)
         sandbox = cls(scenario.kubernetes_version, clock=clock)
         cluster = set_up(scenario, sandbox.store, sandbox.registry, clock)
-        sandbox.load(dict(it) for it in scenario.objects)
+        for number, obj in enumerate(scenario.objects):
+            try:
+                sandbox.load([dict(obj)])
+            except Refused as error:
+                raise Mistake(("objects", number), str(error)) from None
         cluster.run_for(WARM_UP)
         if isinstance(clock, LiveClock):
             clock.go_live()
