@@ -234,14 +234,19 @@ def test_what_kubectl_makes_by_itself(kubectl: Kubectl) -> None:
         "serviceaccount me",
         "deployment d --image=x --replicas=2 --port=80",
         "job j --image=x",
+        "cronjob cj --image=x --schedule=@daily --restart=Never -- true",
         "poddisruptionbudget b --selector=a=b --max-unavailable=20%",
         "role r --verb=get,list --resource=pods",
+        "clusterrole all --aggregation-rule=a=b",
         "clusterrolebinding rb --clusterrole=x --user=u",
         "service clusterip s --tcp=80:8080",
     ):
         kubectl(f"create {what}")
     assert kubectl("get secret s -o jsonpath={.data.a}") == "Yg=="
     assert kubectl("get pdb b -o jsonpath={.spec.maxUnavailable}") == "20%"
+    assert kubectl("get cronjob cj -o jsonpath={.spec.schedule}") == "@daily"
+    selected = "{.aggregationRule.clusterRoleSelectors[0].matchLabels.a}"
+    assert kubectl(f"get clusterrole all -o jsonpath={selected}") == "b"
     assert kubectl("auth can-i delete pods") == "yes\n"
 
 

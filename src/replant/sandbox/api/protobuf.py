@@ -181,6 +181,14 @@ _JOB = _message(
         template=(6, _TEMPLATE),
     )
 )  # fmt: skip
+_CRON_JOB = _message(
+    _fields(
+        schedule=(1,),
+        concurrencyPolicy=(3,),
+        suspend=(4, bool),
+        jobTemplate=(5, _message(_fields(metadata=(1, _METADATA), spec=(2, _JOB)))),
+    )
+)
 
 
 def _number_or_text(content: bytes) -> int | str:
@@ -254,12 +262,14 @@ _KINDS: dict[tuple[str, str], Message] = {
     ("policy/v1", "Eviction"): _object(deleteOptions=(2, _message(_DELETE_OPTIONS))),
     ("apps/v1", "Deployment"): _object(spec=(2, _DEPLOYMENT)),
     ("batch/v1", "Job"): _object(spec=(2, _JOB)),
+    ("batch/v1", "CronJob"): _object(spec=(2, _CRON_JOB)),
     ("policy/v1", "PodDisruptionBudget"): _object(spec=(2, _BUDGET)),
     ("v1", "Service"): _object(spec=(2, _SERVICE)),
-    **{
-        ("rbac.authorization.k8s.io/v1", kind): _object(rules=(2, _RULE, True))
-        for kind in ("Role", "ClusterRole")
-    },
+    ("rbac.authorization.k8s.io/v1", "Role"): _object(rules=(2, _RULE, True)),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"): _object(
+        rules=(2, _RULE, True),
+        aggregationRule=(3, _message(_fields(clusterRoleSelectors=(1, _SELECTOR, True)))),
+    ),
     **{
         ("rbac.authorization.k8s.io/v1", kind): _object(
             subjects=(2, _SUBJECT, True), roleRef=(3, _ROLE_REF)
