@@ -85,6 +85,15 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "config").exists()
 
 
+def test_a_kubeconfig_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    code, out, err = replant("sandbox", "up", "--kubeconfig", str(folder))
+    assert (code, out) == (1, "")
+    assert f"The kubeconfig cannot be written to {folder}: Is a directory." in err
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -130,7 +139,7 @@ def is_made_again(http: httpx.Client, path: str, uid: str) -> bool:
 
 @pytest.mark.parametrize(
     ("scenario", "said"),
-    [("no-such.yaml", "No such file"), (CLUSTER, ", apiVersion: ")],
+    [("no-such.yaml", "No such file"), (CLUSTER, ", apiVersion: "), ("", "give a name or a file")],
 )
 def test_a_scenario_that_is_none_is_refused(scenario: str, said: str) -> None:
     code, out, err = replant("sandbox", "up", "--scenario", scenario)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 import tempfile
@@ -172,14 +173,32 @@ def write_kubeconfig(path: Path, port: int) -> None:
         "clusters": [{"name": named, "cluster": {"server": f"http://{HOST}:{port}"}}],
         "users": [{"name": named, "user": {}}],
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    with os.fdopen(handle, "w") as file:
-        yaml.safe_dump(config, file, sort_keys=False)
-    Path(draft).replace(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w") as file:
+                yaml.safe_dump(config, file, sort_keys=False)
+            Path(draft).replace(path)
+        except OSError:
+            Path(draft).unlink()
+            raise
+    except OSError as error:
+        raise Refused(
+            f"The kubeconfig cannot be written to {path}: {error.strerror}. Name another file "
+            "with --kubeconfig."
+        ) from None
+
+
+def _of_interest(record: logging.LogRecord) -> bool:
+    """Not what uvicorn advises whenever a client asks for exec, which is not served here."""
+    return not record.getMessage().startswith(
+        ("Unsupported upgrade request", "No supported WebSocket library")
+    )
 
 
 def _server(sandbox: Sandbox) -> _Server:
+    logging.getLogger("uvicorn.error").addFilter(_of_interest)
     config = uvicorn.Config(
         sandbox.api.app(),
         log_config=None,

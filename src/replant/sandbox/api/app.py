@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -67,7 +68,7 @@ class Api:
         """What a server runs."""
         return Starlette(
             middleware=[Middleware(_Trimmed)],
-            exception_handlers={Exception: _internal_error},
+            exception_handlers={HTTPException: _not_allowed, Exception: _internal_error},
             routes=[
                 Route("/api", self._answered(self._core), methods=["GET"]),
                 Route("/apis", self._answered(self._groups), methods=["GET"]),
@@ -224,6 +225,11 @@ def _is_collection(target: Target) -> bool:
     if target.resource is NAMESPACES:
         return False
     return bool(target.namespace) or not target.resource.namespaced
+
+
+async def _not_allowed(_request: Request, _error: Exception) -> Response:
+    """A method that no path takes."""
+    return answers.refusal(method_not_allowed())
 
 
 async def _internal_error(_request: Request, error: Exception) -> Response:

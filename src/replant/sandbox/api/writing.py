@@ -146,7 +146,9 @@ def _apply(store: Store, request: Request, target: Target, body: Any) -> Respons
         operation=ownership.APPLY,
     )
     dry_run = asking.dry_run(request, "PatchOptions")
-    found = store.find(resource, target.name, target.namespace)
+    # To apply what is below an object does not make the object.
+    find = store.entry if target.subresource else store.find
+    found = find(resource, target.name, target.namespace)
     live = found.value() if found else {"metadata": {}}
     time = store.time()
     merged = ownership.apply(
