@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from replant.sandbox.scenario import ControlPlane, Pool, Scenario, Spare, VolumeClass
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
 from tests.execute.living import small
@@ -61,7 +62,7 @@ def test_one_goes_there_and_back_and_the_others_stay(kubeconfig: str) -> None:
     first, *others = volumes(kubeconfig)
     code, out, said = convert(kubeconfig, first, *DO)
     assert code == 0, said
-    assert "1 volumes replaced" in out
+    assert "1 volume replaced." in out
     assert volumes(kubeconfig) == others
     code, out, _said = convert(kubeconfig, first)
     assert "is native already" in out
@@ -86,6 +87,51 @@ def test_a_plan_in_a_file_is_proved_and_carried_out(kubeconfig: str, tmp_path: P
     assert code == 1
     assert "Make the plan anew" in said
     assert convert(kubeconfig, "--undo", *DO)[0] == 0
+
+
+@pytest.fixture
+def unsuited(tmp_path: Path) -> Iterator[str]:
+    """A cluster with two volumes of which the driver copes with none that is native."""
+    gates = {"CSIMigrationvSphere": True}
+    drivers = ("csi.vsphere.vmware.com",)
+    scenario = Scenario(
+        api_version="replant.dev/v1alpha1",
+        kind="Scenario",
+        control_plane=ControlPlane(gates=gates),
+        drivers=drivers,
+        pools=(Pool(name="workers", gates=gates, drivers=drivers),),
+        classes=(VolumeClass(name="thin", plugin="vsphere-volume"),),
+        spares=(Spare(storage_class="thin", count=2),),
+    )
+    with closing(open_port(0)) as listening, serving(Sandbox.of(scenario, speed=20), listening):
+        write_kubeconfig(tmp_path / "config", listening.getsockname()[1])
+        yield str(tmp_path / "config")
+
+
+def test_what_somebody_knows_better_about_is_carried_out_from_a_file(
+    unsuited: str, tmp_path: Path
+) -> None:
+    for named in ((), ("pvc-00000000-default",)):
+        code, out, _said = convert(unsuited, *named)
+        assert code == (3 if named else 0)
+        assert "stays as it is" in out
+        assert "Steps: none. What is left cannot be done" in out
+        assert "Everything is as it should be" not in out
+    code, _out, said = convert(unsuited, *DO)
+    assert code == 0
+    assert "what is left cannot be done" in said
+    assert "nothing to do" not in said
+
+    code, out, said = convert(unsuited, "--accept-unsuited", "--accept-losses", "-o", "yaml")
+    assert code == 0, said
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(out)
+    assert replant("verify", str(plan))[0] == 0
+    code, out, said = replant("apply", str(plan), "--yes", "--kubeconfig", unsuited)
+    assert code == 0, said
+    assert "2 volumes replaced." in out
+    code, out, _said = convert(unsuited)
+    assert "Steps: none. Everything is as it should be." in out
 
 
 @pytest.mark.parametrize(

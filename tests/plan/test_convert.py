@@ -22,7 +22,7 @@ from replant.plan.situation import situation
 from replant.plan.undo import undo_plan
 from replant.plan.verdicts import Accepted, How, Judge, Verdict
 from replant.swap import twin
-from replant.translate import plugins
+from replant.translate import driver_of, plugins
 from tests.inventory.clusters import (
     AWS,
     EBS,
@@ -197,6 +197,20 @@ NEVER: dict[str, tuple[Inventory, str]] = {
         cluster(bound(metadata={"labels": {"kustomize.toolkit.fluxcd.io/name": "x"}}), claim()),
         "Flux writes it",
     ),
+    "an Argo CD writes it that knows its own by the label of charts": (
+        cluster(
+            bound(metadata={"labels": {"app.kubernetes.io/instance": "shop"}}), claim(),
+            everywhere=True,
+        ),
+        "Argo CD or Helm writes it",
+    ),
+    "a chart has it": (
+        cluster(
+            bound(metadata={"labels": {"app.kubernetes.io/managed-by": "Helm"}}), claim(),
+            everywhere=True,
+        ),
+        "Argo CD or Helm writes it",
+    ),
     "no driver": (cluster(bound(), claim(), driver("other.csi")), "not installed"),
     "no driver where its pod is": (
         cluster(bound(), claim(), user(on="n3"), node("n3"), csi_node("n3", migrated=AWS)),
@@ -237,8 +251,9 @@ def test_what_nobody_can_scale_down_is_refused_even_then(story: str) -> None:
     assert why in verdict.why
 
 
-def test_whoever_owns_it_can_be_overruled() -> None:
-    inventory, _why = NEVER["Argo CD writes it"]
+@pytest.mark.parametrize("story", [it for it in NEVER if "rgo CD" in it or "chart" in it])
+def test_whoever_owns_it_can_be_overruled(story: str) -> None:
+    inventory, _why = NEVER[story]
     assert judged(inventory, Accepted(owners=True)).how is How.HOT
 
 
@@ -272,6 +287,29 @@ def test_what_a_driver_does_not_cope_with_is_refused_unless_somebody_knows_bette
     assert "--accept-unsuited" not in judge.judge(found.by_name["db"]).fix
 
 
+def test_a_plan_for_what_somebody_knows_better_about_can_be_carried_out() -> None:
+    for name in ("kubernetes.io/vsphere-volume", "kubernetes.io/gce-pd"):
+        found = cluster(
+            {**pv("db", **SOURCES[name]), "status": {"phase": "Available"}},
+            driver(driver_of(name)),
+        )
+        knows = Accepted(unsuited=True, losses=True)
+        plan = make_conversion(Asked(plugins=(name,), accepted=knows), found)
+        assert len(plan.steps) == 1
+        assert changed_verdicts(plan, situation(found, (name,))) == []
+
+
+def test_what_cannot_be_translated_back_loses_nothing_by_it() -> None:
+    zones = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["zone-a"]}
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [zones]}]}}
+    plan = planned(cluster(bound(nodeAffinity=affinity), claim(), everywhere=True))
+    assert len(plan.steps) == 1
+    (said,) = (it.message for it in plan.preflight if it.result is Weight.WARNING)
+    assert "could not be translated back" in said
+    assert "zone-a is not an AWS zone" in said
+    assert "loses" not in said
+
+
 RBD = "kubernetes.io/rbd"
 
 
@@ -290,6 +328,17 @@ def test_a_volume_says_with_which_secret_it_is_deleted_or_it_is_refused() -> Non
         verdict = judge.judge(inventory.by_name["db"])
         assert tuple(verdict.annotations.values()) == secret
         assert ("needs a secret" in verdict.why) == (not secret)
+        assert ("that is not there" in verdict.why) == (not secret)
+
+
+def test_a_class_that_cannot_be_translated_is_not_said_to_be_gone() -> None:
+    inventory = rbd_cluster(monitors="m")
+    judge = Judge(situation(inventory, (RBD,)), Accepted(losses=True))
+    verdict = judge.judge(inventory.by_name["db"])
+    assert verdict.how is How.REFUSED
+    assert "StorageClass ceph, which names it, cannot be translated" in verdict.why
+    assert "adminSecretName is required and missing" in verdict.why
+    assert "not there" not in verdict.why
 
 
 def planned(inventory: Inventory, *names: str, **more: Any) -> Plan:

@@ -18,6 +18,7 @@ from tests.plan.clusters import inventory_of, tripped
 
 DEFAULT = {"storageclass.kubernetes.io/is-default-class": "true"}
 ARGO = {"argocd.argoproj.io/instance": "storage"}
+CHARTED = {"app.kubernetes.io/instance": "storage", "app.kubernetes.io/managed-by": "Helm"}
 WAITS = "WaitForFirstConsumer"
 
 
@@ -115,15 +116,22 @@ def test_what_a_driver_does_not_take_is_named() -> None:
     assert "StorageClass thin loses whatever" in message
 
 
-def test_a_class_of_a_repository_is_replaced_only_if_that_is_accepted() -> None:
-    given = storage_class(metadata={"labels": ARGO})
+@pytest.mark.parametrize(
+    ("labels", "owner"), [(ARGO, "Argo CD"), (CHARTED, "Argo CD or Helm")], ids=str
+)
+def test_a_class_of_a_repository_is_replaced_only_if_that_is_accepted(
+    labels: Object, owner: str
+) -> None:
+    given = storage_class(metadata={"labels": labels})
     (blocker,) = converted(given).blockers
-    assert "Argo CD writes it" in blocker.message
+    assert f"{owner} writes it" in blocker.message
     assert not converted(given, accepted=Accepted(owners=True)).blockers
 
 
 def test_a_twin_stands_beside_and_is_never_the_default() -> None:
-    given = storage_class(metadata={"annotations": DEFAULT, "labels": {"team": "db", **ARGO}})
+    given = storage_class(
+        metadata={"annotations": DEFAULT, "labels": {"team": "db", **ARGO, **CHARTED}}
+    )
     plan = converted(given, way="twin", suffix="-csi")
     step = plan.steps[-1]
     assert isinstance(step, CreateObjects)

@@ -11,7 +11,7 @@ from replant.inventory.model import Rollout
 from replant.inventory.selectors import Selector
 from replant.plan.convert import Asked, make_conversion
 from replant.plan.inline import AskedInline, inline_changes, strategic_patch, unavailable
-from replant.plan.model import CreateObjects, Plan, RewriteTemplates, ScaleWorkloads
+from replant.plan.model import CreateObjects, Plan, RewriteTemplates, ScaleWorkloads, Weight
 from replant.plan.soundness import problems
 from replant.plan.undo import undo_plan
 from replant.plan.verdicts import Accepted
@@ -203,6 +203,16 @@ def test_a_workload_of_a_repository_is_changed_only_if_that_is_accepted() -> Non
     ((_, message),) = tripped(converted(given).preflight, "inline")
     assert "Argo CD writes it" in message
     assert kinds(converted(given, accepted=Accepted(owners=True))) == ROLLED
+
+
+def test_the_label_that_charts_give_to_workloads_is_only_warned_of() -> None:
+    given = workload(metadata={"labels": {"app.kubernetes.io/instance": "shop"}}, **RECREATE)
+    plan = converted(given)
+    assert kinds(plan) == ROLLED
+    ((weight, message),) = tripped(plan.preflight, "inline")
+    assert weight is Weight.WARNING
+    assert "by which Argo CD may know its own" in message
+    assert not tripped(converted(given, accepted=Accepted(owners=True)).preflight, "inline")
 
 
 def test_workloads_are_chosen_by_namespace_and_plugin() -> None:

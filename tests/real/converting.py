@@ -16,7 +16,7 @@ from typing import Any
 
 import httpx
 
-from replant.plan.verdicts import DELETION_SECRET
+from replant.plan.deletion_secrets import DELETION_SECRET
 from replant.swap import twin
 from replant.translate import driver_of, plugins
 from tests.real.ground import programs

@@ -11,12 +11,15 @@ from replant.errors import Refused
 from replant.inventory.model import Inventory
 from replant.plan.classes import AskedClasses, ClassWay
 from replant.plan.convert import Asked
+from replant.plan.deletion_secrets import DELETION_SECRET
 from replant.plan.inline import AskedInline
 from replant.plan.repository import repository_changes
+from replant.plan.verdicts import Accepted
 from replant.report import patches
 from tests.inventory.clusters import AWS, EBS, Object, inventory_of, obj, pod, pv, storage_class
 
 REPLACED = AskedClasses(ClassWay.REPLACE)
+RBD = "kubernetes.io/rbd"
 TWINS = AskedClasses(ClassWay.TWIN, "-csi")
 INLINE = AskedInline(convert=True, capacity="20Gi")
 DATA = {"name": "data", "awsElasticBlockStore": {"volumeID": "vol-9"}}
@@ -146,6 +149,58 @@ def test_what_stays_is_named() -> None:
         stream(odd, names=("gone",))
 
 
+VSPHERE: Object = {"vsphereVolume": {"volumePath": "[ds] d.vmdk"}}
+
+
+def test_what_a_conversion_refuses_is_not_what_a_repository_has_to_say() -> None:
+    going = pv("going", metadata={"deletionTimestamp": "now"}, **SPEC)
+    failed = {**pv("failed", **SPEC), "status": {"phase": "Failed"}}
+    released = {**pv("released", **SPEC), "status": {"phase": "Released"}}
+    kept = {
+        **pv("kept", **{**SPEC, "persistentVolumeReclaimPolicy": "Retain"}),
+        "status": {"phase": "Released"},
+    }
+    text, found = stream(going, failed, released, kept, pv("vs", **VSPHERE))
+    assert [it["metadata"]["name"] for it in found] == ["kept"]
+    said = " ".join(text.replace("\n# ", " ").split())
+    assert "PersistentVolume going: It is being deleted" in said
+    assert "PersistentVolume failed: Its phase is Failed" in said
+    assert "PersistentVolume released: Its claim is gone" in said
+    assert "PersistentVolume vs: A native volume of this driver is known by its CNS" in said
+    _, found = stream(pv("vs", **VSPHERE), accepted=Accepted(unsuited=True))
+    assert [it["metadata"]["name"] for it in found] == ["vs"]
+
+
+def test_a_workload_with_a_disk_that_its_driver_does_not_cope_with_is_left() -> None:
+    web = deployment()
+    web["spec"]["template"]["spec"]["volumes"] = [{"name": "data", **VSPHERE}]
+    text, found = stream(web, inline=INLINE)
+    assert found == []
+    assert "Stays as it is: Deployment shop/web: A native volume of this driver" in text
+    _, found = stream(web, inline=INLINE, accepted=Accepted(unsuited=True))
+    assert len(found) == 3
+
+
+def test_a_volume_names_the_secret_with_which_it_is_deleted() -> None:
+    """As what a conversion leaves does: a tool that is resumed would take it away else."""
+    rbd = {"image": "disk", "monitors": ["m"], "pool": "p"}
+    spec = {"storageClassName": "ceph", "persistentVolumeReclaimPolicy": "Delete"}
+    given = {"monitors": "m", "adminSecretName": "admin", "adminSecretNamespace": "ns"}
+    volume = pv("db", rbd=rbd, **{**SPEC, "awsElasticBlockStore": None, **spec})
+    _, (found,) = stream(volume, storage_class("ceph", RBD, parameters=given))
+    assert [found["metadata"]["annotations"][it] for it in DELETION_SECRET] == ["admin", "ns"]
+    text, found_ = stream(volume)
+    assert found_ == []
+    assert "needs a secret" in text
+
+
+def test_labels_that_stand_in_a_repository_stay_there() -> None:
+    labels = {"app.kubernetes.io/instance": "db", "app.kubernetes.io/managed-by": "Helm"}
+    text, (found,) = stream(pv("db", metadata={"labels": labels}, **SPEC))
+    assert found["metadata"]["labels"] == labels
+    assert "Argo CD or Helm writes it." in text
+
+
 def test_nothing_in_a_name_ends_a_comment() -> None:
     for ending in ("\n", "\u2028", "\x85"):
         text, found = stream(pv(f"db{ending}kind: Secret", **SPEC))
@@ -154,7 +209,8 @@ def test_nothing_in_a_name_ends_a_comment() -> None:
 
 
 def test_only_what_is_chosen_is_given() -> None:
-    gce = pv("disk", gcePersistentDisk={"pdName": "disk"})
+    zone = {"labels": {"topology.kubernetes.io/zone": "a"}}
+    gce = pv("disk", metadata=zone, gcePersistentDisk={"pdName": "disk"})
     both = (pv("db", **SPEC), gce)
     assert [it["metadata"]["name"] for it in stream(*both)[1]] == ["db", "disk"]
     assert [it["metadata"]["name"] for it in stream(*both, plugins=(AWS,))[1]] == ["db"]

@@ -72,7 +72,9 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
     _choose_actuator(given, plan)
     _choose_parallel(given, plan)
     if not plan.steps:
-        click.echo("The plan has no steps: there is nothing to do.", err=True)
+        left = plan.done_as_far_as_possible
+        why = "what is left cannot be done" if left else "there is nothing to do"
+        click.echo(f"The plan has no steps: {why}.", err=True)
         for check in plan.preflight:
             if check.check == "feature-sets":
                 click.echo(printable(check.message), err=True)

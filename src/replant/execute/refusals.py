@@ -116,7 +116,8 @@ def chosen(runs: Sequence[Summary], run_id: str) -> Summary:
     if len(unfinished) == 1:
         return unfinished[0]
     if not unfinished:
-        raise Refused(f"There is no unfinished run. {_listed(runs)}")
+        named = "One that is done is taken back by its name: --undo --run ID. " if runs else ""
+        raise Refused(f"There is no unfinished run. {named}{_listed(runs)}")
     raise Refused(f"Several runs are unfinished: say which with --run. {_listed(unfinished)}")
 
 

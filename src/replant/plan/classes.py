@@ -14,9 +14,9 @@ from replant.inventory.model import Inventory
 from replant.inventory.storage_records import StorageClass
 from replant.objects import DEFAULT_CLASS, Object
 from replant.plan.model import Check, ClassChange, CreateObjects, ReplaceClasses, Step, Weight
+from replant.plan.owners import INSTANCE, MANAGED_BY, OWNERS, owner_of_stored
 from replant.plan.provisioning import provisioning
 from replant.plan.situation import Situation
-from replant.plan.verdicts import OWNERS, owner_of
 from replant.translate import driver_of, dropped_parameters, storage_class_to_csi
 
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -143,7 +143,7 @@ def replace_classes(changes: tuple[ClassChange, ...]) -> ReplaceClasses:
 
 def twin_class(after: Object, suffix: str) -> Object:
     """The class under another name: never the default, and nobody's from a repository."""
-    metadata = _without(after["metadata"], {*DEFAULT_CLASS, *OWNERS})
+    metadata = _without(after["metadata"], {*DEFAULT_CLASS, *OWNERS, INSTANCE, MANAGED_BY})
     return {**after, "metadata": {**metadata, "name": f"{metadata['name']}{suffix}"}}
 
 
@@ -168,7 +168,7 @@ def _obstacles(
     if asked.way is ClassWay.TWIN:
         return
     metadata = storage_class.metadata
-    owner = owner_of(metadata.labels or (), metadata.annotations or ())
+    owner = owner_of_stored(metadata.labels or {}, metadata.annotations or ())
     if owner and not owners:
         yield _about(
             storage_class,

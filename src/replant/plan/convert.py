@@ -150,7 +150,7 @@ def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Itera
 
 def changed_verdicts(plan: Plan, now: Situation) -> list[str]:
     """Why volumes of a plan can no longer be replaced in the way that it says."""
-    judge = Judge(now, Accepted(losses=True, owners=True, scale_down=True))
+    judge = Judge(now, Accepted(unsuited=True, losses=True, owners=True, scale_down=True))
     found = []
     for step in plan.steps:
         for it in step.volumes if isinstance(step, SwapVolumes) else ():
@@ -238,8 +238,7 @@ def _preflight(
         yield Check(check="volume", result=weight, message=message)
     for it in verdicts:
         for note in it.notes:
-            said = f"loses {note}. The journal keeps it."
-            yield _about(it.volume, Weight.WARNING, said, check="losses")
+            yield _about(it.volume, Weight.WARNING, note, check="losses")
     able = len(verdicts) - len(refused)
     if able:
         message = f"{_count(able)} can be replaced."

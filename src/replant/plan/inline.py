@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -22,8 +22,9 @@ from replant.plan.model import (
     TemplateVolume,
     Weight,
 )
+from replant.plan.owners import INSTANCE, owner_of
 from replant.plan.pausing import together, without_pods
-from replant.plan.verdicts import Judge, owner_of, unsuited
+from replant.plan.verdicts import ACCEPT_UNSUITED, Accepted, Judge, unsuited
 from replant.proof.course import OVERTAKEN
 from replant.routing import VolumeView
 from replant.routing.names import csi_name, in_tree_name
@@ -105,6 +106,8 @@ class InlineVerdict:
     fix: str = ""
     free: bool = False
     """Whether its disks must be detached in between."""
+    remark: str = ""
+    """What a person should know of it."""
 
 
 def inline_changes(
@@ -180,7 +183,7 @@ class InlineJudge:
         volumes: dict[str, str] = {}
         found = []
         for change in changes:
-            verdict = self._verdict(change, volumes)
+            verdict = replace(self._verdict(change, volumes), remark=self._remark(change.owner))
             found.append(verdict)
             if verdict.how is not InlineHow.REFUSED:
                 volumes |= {it.csi: it.volume for it in change.disks}
@@ -211,7 +214,7 @@ class InlineJudge:
             yield _NEVER[owner.kind], "-o patch prints it"
         rollout = self.inventory.rollouts.get(owner)
         if rollout:
-            repository = owner_of(rollout.marks, ())
+            repository = owner_of(rollout.marks)
             if repository and not self.judge.accepted.owners:
                 yield (
                     f"{repository} writes it from a repository and would write it again.",
@@ -221,10 +224,10 @@ class InlineJudge:
                 yield "It is paused, and replaces no pods.", "kubectl rollout resume"
             if rollout.partition:
                 yield "Its partition keeps pods from being replaced.", "Set the partition to 0"
+        if why := unsuited_disk(change, self.judge.accepted):
+            yield why, ACCEPT_UNSUITED
         for disk in change.disks:
             driver = driver_of(disk.plugin)
-            if (why := unsuited(disk.plugin, disk.csi)) and not self.judge.accepted.unsuited:
-                yield why, "Say --accept-unsuited if you know that your driver copes with it"
             if driver not in self.inventory.drivers:
                 yield f"The driver {driver} is not installed.", ""
             other = self._by_disk.get(disk.csi) or made.get(disk.csi, disk.volume)
@@ -233,6 +236,15 @@ class InlineJudge:
                     f"Its disk is that of PersistentVolume {other} too: one must not have two.",
                     "Let it use the claim of that one",
                 )
+
+    def _remark(self, owner: ObjectRef) -> str:
+        rollout = self.inventory.rollouts.get(owner)
+        if rollout is None or INSTANCE not in rollout.marks or self.judge.accepted.owners:
+            return ""
+        return (
+            f"has the label {INSTANCE}, which charts give to workloads, and by which Argo CD may "
+            "know its own: if it does, it would write the old template again."
+        )
 
     def _cold(self, change: InlineChange) -> str:
         """Why nothing may use its disks when their driver is asked for them first."""
@@ -274,6 +286,12 @@ class InlineJudge:
         return found
 
 
+def unsuited_disk(change: InlineChange, accepted: Accepted) -> str:
+    """Why a driver does not cope with a disk of it, unless somebody knows better."""
+    found = (unsuited(it.plugin, it.csi) for it in change.disks)
+    return "" if accepted.unsuited else next(filter(None, found), "")
+
+
 def unavailable(rollout: Rollout, replicas: int) -> int:
     """How many pods of a Deployment may be missing, as its controller reckons it."""
     missing = _share(rollout.unavailable, replicas, math.floor)
@@ -292,6 +310,9 @@ def inline_checks(verdicts: Iterable[InlineVerdict]) -> Iterator[Check]:
         else:
             names = ", ".join(one.before["name"] for one in it.change.volumes)
             yield _about(owner, Weight.PASSED, f"can name a claim for {names}: {it.why}.")
+            if it.remark:
+                fix = "Change the repository too, if there is one: -o patch says how"
+                yield _about(owner, Weight.WARNING, it.remark, fix=fix)
 
 
 def inline_steps(verdicts: Iterable[InlineVerdict], inventory: Inventory) -> Iterator[Step]:

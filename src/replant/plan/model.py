@@ -350,3 +350,13 @@ class Plan(_Part, frozen=True, kw_only=True):
     def blockers(self) -> tuple[Check, ...]:
         """What keeps the plan from being carried out."""
         return tuple(it for it in self.preflight if it.result is Weight.BLOCKER)
+
+    @property
+    def done_as_far_as_possible(self) -> bool:
+        """Whether there is no step although not all is as it was asked for.
+
+        A conversion warns of what it leaves as it is; what else is warned of may need no step.
+        """
+        warned = any(it.result is Weight.WARNING for it in self.preflight)
+        refused = self.blockers or (self.goal is Goal.CONVERT and warned)
+        return not self.steps and bool(refused)

@@ -13,8 +13,10 @@ from replant.inventory.model import Inventory, Volume
 from replant.objects import Object
 from replant.plan.classes import ClassWay, class_change, twin_class
 from replant.plan.convert import Asked, chosen_volumes, chosen_workloads, class_plugins
-from replant.plan.inline import InlineChange, strategic_patch
-from replant.plan.verdicts import OWNERS, losses_of, owner_of
+from replant.plan.deletion_secrets import deletion_secret
+from replant.plan.inline import InlineChange, strategic_patch, unsuited_disk
+from replant.plan.owners import OWNERS, owner_of_stored
+from replant.plan.verdicts import ACCEPT_UNSUITED, about_to_go, losses_of, unsuited
 from replant.swap import twin
 from replant.translate import dropped_parameters
 
@@ -57,9 +59,10 @@ def repository_changes(asked: Asked, inventory: Inventory) -> RepositoryChanges:
     """What was asked for, as manifests; Refused where a volume that is named is not there."""
     chosen = chosen_volumes(asked, inventory)
     left: list[str] = []
-    volumes = tuple(_volumes(chosen, left))
+    volumes = tuple(_volumes(asked, chosen, inventory, left))
     workloads, odd = chosen_workloads(asked, inventory)
     left += [it.message for it in odd]
+    workloads = list(_suited(asked, workloads, left))
     plugins = [it.plugin for it in chosen if it.plugin]
     plugins += [disk.plugin for it in workloads for disk in it.disks]
     return RepositoryChanges(
@@ -71,18 +74,28 @@ def repository_changes(asked: Asked, inventory: Inventory) -> RepositoryChanges:
     )
 
 
-def _volumes(chosen: list[Volume], left: list[str]) -> Iterator[Manifest]:
+def _volumes(
+    asked: Asked, chosen: list[Volume], inventory: Inventory, left: list[str]
+) -> Iterator[Manifest]:
     for volume in chosen:
         if not volume.plugin:
             left.append(f"PersistentVolume {volume.name} has no in-tree source.")
             continue
         pv = volume.as_object()
+        secret = deletion_secret(volume, inventory)
         try:
-            after = twin.native(pv)
+            after = twin.native(pv, secret.annotations)
         except TranslationError as error:
             left.append(str(error))
             continue
-        owner = owner_of(volume.labels, volume.annotations)
+        handle = after["spec"]["csi"]["volumeHandle"]
+        refusals = [*about_to_go(volume), (secret.unknown, secret.fix)]
+        if not asked.accepted.unsuited:
+            refusals.append((unsuited(volume.plugin, handle), ACCEPT_UNSUITED))
+        if refusal := next((it for it in refusals if it[0]), None):
+            left.append(_left(f"PersistentVolume {volume.name}", *refusal))
+            continue
+        owner = owner_of_stored(volume.labels, volume.annotations)
         provisioned = twin.PROVISIONED_BY in volume.annotations
         whose = "No mark tells which tool writes it."
         if owner:
@@ -92,6 +105,19 @@ def _volumes(chosen: list[Volume], left: list[str]) -> Iterator[Manifest]:
         first = f"In place of PersistentVolume {volume.name} ({volume.plugin}). {whose}"
         lost = (f"It no longer says {it}." for it in losses_of(volume.plugin, pv, after))
         yield Manifest(as_in_a_repository(after), (first, *lost))
+
+
+def _suited(asked: Asked, workloads: list[InlineChange], left: list[str]) -> Iterator[InlineChange]:
+    """The workloads whose disks their drivers cope with."""
+    for change in workloads:
+        if why := unsuited_disk(change, asked.accepted):
+            left.append(_left(str(change.owner), why, ACCEPT_UNSUITED))
+        else:
+            yield change
+
+
+def _left(name: str, why: str, fix: str) -> str:
+    return f"{name}: {why}" + (f" {fix}." if fix else "")
 
 
 def as_in_a_repository(obj: Object) -> Object:

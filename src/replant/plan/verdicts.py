@@ -9,29 +9,20 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from msgspec import to_builtins
-
 from replant.errors import TranslationError
 from replant.inventory.findings import ObjectRef
 from replant.inventory.model import Inventory, Volume
 from replant.inventory.quantities import amount
 from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import Object
+from replant.plan.deletion_secrets import deletion_secret
+from replant.plan.owners import owner_of_stored
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name
 from replant.swap import twin
-from replant.translate import plugin_of, pv_to_in_tree, storage_class_to_csi
+from replant.translate import plugin_of, pv_to_in_tree
 from replant.translate.gce_pd import UNSPECIFIED
 from replant.translate.losses import Start, losses
-
-OWNERS = {
-    "argocd.argoproj.io/instance": "Argo CD",
-    "argocd.argoproj.io/tracking-id": "Argo CD",
-    "kustomize.toolkit.fluxcd.io/name": "Flux",
-    "helm.toolkit.fluxcd.io/name": "Flux",
-    "meta.helm.sh/release-name": "Helm",
-}
-"""Labels and annotations by which those who write objects from a repository know their own."""
 
 _EXPANDING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
 
@@ -44,13 +35,7 @@ _HARMLESS = (
 )
 """Fields that come back in other words and say the same."""
 
-
-DELETION_SECRET = (
-    "volume.kubernetes.io/provisioner-deletion-secret-name",
-    "volume.kubernetes.io/provisioner-deletion-secret-namespace",
-)
-"""By these annotations a volume names the secret with which its driver deletes it."""
-_DELETED_WITH_A_SECRET = ("kubernetes.io/rbd", "kubernetes.io/portworx-volume")
+ACCEPT_UNSUITED = "Say --accept-unsuited if you know that your driver copes with it"
 
 
 class How(StrEnum):
@@ -89,7 +74,7 @@ class Verdict:
     workloads: tuple[ObjectRef, ...] = ()
     """Those that must be without pods while a cold one is replaced."""
     notes: tuple[str, ...] = field(default=())
-    """What changes in words, or is lost and was accepted."""
+    """What a person should know of it, such as what is lost and was accepted."""
     annotations: dict[str, str] = field(default_factory=dict)
     """What the twin has to say beyond the volume."""
     plugin: str = ""
@@ -111,17 +96,14 @@ class Judge:
             return Verdict(volume, How.REFUSED, str(error))
         plugin, handle = volume.plugin or "", after["spec"]["csi"]["volumeHandle"]
         if (why := unsuited(plugin, handle)) and not self.accepted.unsuited:
-            fix = "Say --accept-unsuited if you know that your driver copes with it"
-            return Verdict(volume, How.REFUSED, why, fix, handle)
-        secret = self._deletion_secret(volume, pv)
-        if secret is None:
-            why = (
-                f"Its disk is to be deleted with its claim, and {volume.driver} needs a secret for "
-                "that which only its StorageClass names: that is not there."
-            )
-            return Verdict(volume, How.REFUSED, why, "Make the class again", handle)
+            return Verdict(volume, How.REFUSED, why, ACCEPT_UNSUITED, handle)
+        secret = deletion_secret(volume, self.inventory)
+        if secret.unknown:
+            return Verdict(volume, How.REFUSED, secret.unknown, secret.fix, handle)
         verdict = self._judged(volume, pv, after, tuple(losses_of(plugin, pv, after)))
-        return replace(verdict, annotations=secret)
+        if verdict.how is not How.REFUSED and (why := no_way_back(after)):
+            verdict = replace(verdict, notes=(*verdict.notes, why))
+        return replace(verdict, annotations=secret.annotations)
 
     def judge_back(self, volume: Volume, before: Object) -> Verdict:
         """The verdict on putting back what a native volume came from."""
@@ -136,39 +118,12 @@ class Judge:
         if refusal := next(self._refusals(volume, names, lost), None):
             why, fix = refusal
             return Verdict(volume, How.REFUSED, why, fix, handle, names)
+        notes = tuple(f"loses {it}. The journal keeps it." for it in lost)
         reason = self._cold(volume, plugin, names)
         if not reason:
             used = "its pods go on" if self.inventory.users(volume) else "no pod uses it"
-            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=lost)
-        return replace(self._unused(volume, reason, handle, names, lost), plugin=plugin)
-
-    def _deletion_secret(self, volume: Volume, pv: Object) -> dict[str, str] | None:
-        """What names the secret with which a disk is deleted; None if nobody could know it.
-
-        Of a volume that is redirected the provisioner reads the class as if it were translated, of
-        a native one as it is: so the volume says it from here on.
-        """
-        plugin = volume.plugin or ""
-        if plugin not in _DELETED_WITH_A_SECRET or not volume.deletes:
-            return {}
-        if any(it in volume.annotations for it in DELETION_SECRET):
-            return {}
-        storage_class = self.inventory.class_by_name.get(pv["spec"].get("storageClassName") or "")
-        if storage_class is None:
-            return None if plugin == "kubernetes.io/rbd" else {}
-        if storage_class.provisioner != plugin:
-            return {}
-        try:
-            translated = storage_class_to_csi(plugin, to_builtins(storage_class))
-        except TranslationError:
-            return None
-        parameters = translated.get("parameters") or {}
-        said = {
-            name: parameters[f"csi.storage.k8s.io/provisioner-secret-{part}"]
-            for name, part in zip(DELETION_SECRET, ("name", "namespace"), strict=True)
-            if parameters.get(f"csi.storage.k8s.io/provisioner-secret-{part}")
-        }
-        return said if len(said) == len(DELETION_SECRET) else {}
+            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=notes)
+        return replace(self._unused(volume, reason, handle, names, notes), plugin=plugin)
 
     @property
     def inventory(self) -> Inventory:
@@ -180,20 +135,10 @@ class Judge:
     def _refusals(
         self, volume: Volume, names: tuple[str, ...], lost: tuple[str, ...]
     ) -> Iterator[tuple[str, str]]:
-        if volume.metadata.deletionTimestamp:
-            yield "It is being deleted, and only its finalizers keep it.", ""
-        if volume.phase == "Failed":
-            yield (
-                "Its phase is Failed: its disk could not be deleted with its claim.",
-                ("Set its policy to Retain, or have the disk deleted"),
-            )
-        if volume.phase == "Released" and volume.deletes:
-            yield (
-                "Its claim is gone and its disk is about to be deleted.",
-                ("Set its policy to Retain if the disk is to be kept"),
-            )
+        yield from about_to_go(volume)
         yield from self._claim_refusals(volume)
-        if (owner := owner_of(volume.labels, volume.annotations)) and not self.accepted.owners:
+        owner = owner_of_stored(volume.labels, volume.annotations)
+        if owner and not self.accepted.owners:
             yield (
                 f"{owner} writes it from a repository and would write it again.",
                 "Change the repository (-o patch says how), or say --accept-owners",
@@ -325,10 +270,20 @@ class Judge:
         return found
 
 
-def owner_of(labels: Iterable[str], annotations: Iterable[str]) -> str:
-    """Who writes an object with these from a repository; nothing where nobody does."""
-    said = {*labels, *annotations}
-    return next((owner for key, owner in OWNERS.items() if key in said), "")
+def about_to_go(volume: Volume) -> Iterator[tuple[str, str]]:
+    """Why a volume is none to replace any more, each time with what to do about it."""
+    if volume.metadata.deletionTimestamp:
+        yield "It is being deleted, and only its finalizers keep it.", ""
+    if volume.phase == "Failed":
+        yield (
+            "Its phase is Failed: its disk could not be deleted with its claim.",
+            "Set its policy to Retain, or have the disk deleted",
+        )
+    if volume.phase == "Released" and volume.deletes:
+        yield (
+            "Its claim is gone and its disk is about to be deleted.",
+            "Set its policy to Retain if the disk is to be kept",
+        )
 
 
 def unsuited(plugin: str, handle: str) -> str:
@@ -360,14 +315,25 @@ def losses_of(plugin: str, pv: Object, after: Object) -> Iterator[str]:
     """What the twin no longer says, in the words of the list of losses."""
     try:
         again = pv_to_in_tree(after)
-    except TranslationError as error:
-        yield str(error)
-        return
+    except TranslationError:
+        again = {}  # nothing tells what it has kept, so that all that may be lost counts as lost
     for loss in losses(plugin, Start.IN_TREE):
         if not loss.field.startswith(_HARMLESS):
             was = _at(pv, loss.field)
             if was is not None and was != _at(again, loss.field):
                 yield f"{loss.field}: {loss.why}"
+
+
+def no_way_back(after: Object) -> str:
+    """What is to be known of a twin that loses nothing, but that nobody could translate back."""
+    try:
+        pv_to_in_tree(after)
+    except TranslationError as error:
+        return (
+            f"could not be translated back ({error.field}: {error.reason}). That takes nothing "
+            "from its twin, and --undo does not need it: the journal keeps the whole volume."
+        )
+    return ""
 
 
 def _at(obj: Object, path: str) -> Any:

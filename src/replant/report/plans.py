@@ -72,7 +72,9 @@ def _lines(plan: Plan) -> Iterator[str]:
         yield "Preflight"
         yield from _checks(plan.preflight)
         yield ""
-    if not plan.steps:
+    if plan.done_as_far_as_possible:
+        yield "Steps: none. What is left cannot be done: the preflight says why."
+    elif not plan.steps:
         yield "Steps: none. Everything is as it should be."
     for number, step in enumerate(plan.steps, 1):
         yield f"Step {number}, {step.id}: {step.title}"

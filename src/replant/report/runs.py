@@ -69,18 +69,18 @@ def duration(seconds: float) -> str:
 def _moved(result: Result) -> str:
     acts = result.counts.acts
     parts = [
-        f"{acts[name]:,} {what}"
-        for name, what in (
-            ("Switch", "switches of gates"),
-            ("Cordon", "nodes taken out"),
-            ("Evict", "pods moved"),
-            ("Annotate", "volumes annotated"),
-            ("CreateClass", "classes made again"),
-            ("MakeObject", "objects made"),
-            ("RemoveObject", "objects removed"),
-            ("RewriteTemplate", "templates rewritten"),
-            ("ScaleWorkload", "workloads scaled"),
-            ("ReplaceVolume", "volumes replaced"),
+        f"{acts[name]:,} {noun}{(acts[name] != 1) * plural}{rest}"
+        for name, noun, plural, rest in (
+            ("Switch", "switch", "es", " of gates"),
+            ("Cordon", "node", "s", " taken out"),
+            ("Evict", "pod", "s", " moved"),
+            ("Annotate", "volume", "s", " annotated"),
+            ("CreateClass", "class", "es", " made again"),
+            ("MakeObject", "object", "s", " made"),
+            ("RemoveObject", "object", "s", " removed"),
+            ("RewriteTemplate", "template", "s", " rewritten"),
+            ("ScaleWorkload", "workload", "s", " scaled"),
+            ("ReplaceVolume", "volume", "s", " replaced"),
         )
         if acts.get(name)
     ]
