@@ -281,6 +281,34 @@ def test_a_claim_that_is_deleted_in_the_middle_costs_no_disk(tmp_path: Path, mom
     live(story, tmp_path)
 
 
+def test_whoever_touches_pods_meanwhile_is_told_of_and_stops_nothing(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        plan = await it.plan(Goal.CONVERT, EBS)
+
+        async def meddle(_volume: str) -> None:
+            path = "/api/v1/namespaces/default/pods/db-0"
+            await it.reader.connection.ask(Request("DELETE", path))
+            await it.writer.patch(
+                STATEFUL_SETS, "queue", {"spec": {"replicas": 1}}, namespace="default"
+            )
+            await it.timing.sleep(120)
+
+        it.writer = Meddling(it.writer, "patch PersistentVolume", meddle)
+        result = await it.applying(how=How(at_once=1)).begin(plan, {})
+        assert {check.outcome for check in result.checks} == {"passed"}
+        assert await native(it) == 5
+        told = [note for note in it.shown.notes if "since the step began" in note]
+        assert [note.split(",")[0] for note in told if "another one" in note] == [
+            "Pod default/db-0"
+        ]
+        assert [note.split(",")[0] for note in told if "Pod" in note and "is gone" in note] == [
+            "Pod default/queue-1"
+        ]
+        assert any(note.startswith("VolumeAttachment") for note in told)
+
+    live(story, tmp_path)
+
+
 async def disks_of(it: Ground) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = (await it.ask("/sandbox/disks"))["disks"]
     return found

@@ -19,6 +19,7 @@ from replant.execute.acts import (
     RestartLeader,
     Wait,
 )
+from replant.execute.bystanders import Bystanders
 from replant.execute.journal.model import Entry, Mark
 from replant.execute.leading import Leading, new_leader
 from replant.execute.world import World
@@ -32,9 +33,6 @@ AGAIN = 5.0
 """So many seconds later a volume is looked at again that others have to do something about."""
 
 _OVER = ("Succeeded", "Failed")
-
-Attachments = Mapping[str, frozenset[tuple[str, str]]]
-"""By volume, its VolumeAttachments: what each is called, and its uid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +142,13 @@ class Swapping:
         """Since when a volume that must be free is seen to be so."""
         self._leading = new_leader(step.id, timeout) if step.restart_controllers else None
         self._notes: list[str] = []
-        self._attached: Attachments | None = None
+        self._bystanders: Bystanders | None = None
         self._failed = ""
 
     def decide(self, world: World, now: float) -> Decision:
         """Look at what was not seen, and take on its way what was."""
-        if self._attached is None:
-            self._attached = _attachments(world)
+        if self._bystanders is None:
+            self._bystanders = Bystanders.of(self._step.volumes, world)
         if not self._looked and self._queue:
             return Decision(acts=[self._look(self._step.volumes)])
         for name, later in list(self._later.items()):
@@ -172,7 +170,8 @@ class Swapping:
         left = len(self._queue) + len(self._under_way) + len(self._later)
         notes, self._notes = self._notes, []
         if not left:
-            notes += _touched(self._attached, _attachments(world), self._step.volumes)
+            now_there = Bystanders.of(self._step.volumes, world)
+            notes += self._bystanders.touched(now_there, self._step.volumes)
         return Decision(
             acts=list(self._under_way.values()),
             waits=waits,
@@ -343,25 +342,3 @@ def _held(volume: VolumeSwap, world: World, *, away: bool) -> str:
         ):
             return node.metadata.name
     return ""
-
-
-def _attachments(world: World) -> Attachments:
-    found: dict[str, frozenset[tuple[str, str]]] = {}
-    for node in world.nodes():
-        for it in world.attachments_on(node.metadata.name):
-            name = it.spec.source.persistent_volume_name or ""
-            one = it.metadata.name, it.metadata.uid
-            found[name] = found.get(name, frozenset()) | {one}
-    return found
-
-
-def _touched(before: Attachments, now: Attachments, volumes: Iterable[VolumeSwap]) -> list[str]:
-    """What a person should know of attachments that are not what they were."""
-    return [
-        f"VolumeAttachment {attachment} of PersistentVolume {volume.name} is gone since the step "
-        "began: its pod was stopped or moved meanwhile, for replacing a volume does not touch it"
-        for volume in volumes
-        for attachment, _uid in sorted(
-            before.get(volume.name, frozenset()) - now.get(volume.name, frozenset())
-        )
-    ]

@@ -174,11 +174,16 @@ class PodSpec(_Fields, gc=False):
     volumes: list[PodVolume] | None = None
 
 
+class _Container(_Fields, gc=False):
+    restart_count: int = 0
+
+
 class PodStatus(_Fields, gc=False):
     """How a pod is."""
 
     phase: str = ""
     conditions: list[Condition] | None = None
+    container_statuses: list[_Container] | None = None
 
 
 class Pod(Record, gc=False, kw_only=True):
@@ -196,6 +201,11 @@ class Pod(Record, gc=False, kw_only=True):
     def serves(self) -> bool:
         """Whether it does its work, and is not about to end."""
         return not self.metadata.deletion_timestamp and _is_true(self.status.conditions, "Ready")
+
+    @property
+    def restarts(self) -> int:
+        """How often its containers were started anew."""
+        return sum(it.restart_count for it in self.status.container_statuses or ())
 
     @property
     def claims(self) -> tuple[str, ...]:
