@@ -72,6 +72,9 @@ def test_one_goes_there_and_back_and_the_others_stay(kubeconfig: str) -> None:
     code, _out, said = convert(kubeconfig, "--undo", *DO)
     assert code == 1
     assert "no volume is native by a conversion" in said
+    code, _out, said = replant("apply", "--undo", "--yes", "--kubeconfig", kubeconfig)
+    assert code == 1
+    assert "One that is done is taken back by its name: --undo --run ID." in said
 
 
 def test_a_plan_in_a_file_is_proved_and_carried_out(kubeconfig: str, tmp_path: Path) -> None:

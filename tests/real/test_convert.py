@@ -33,6 +33,7 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 WRITES_A_VOLUME = 6
 LONGEST_GAP = 0.2
+RETRIES = 5
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 
 
@@ -247,7 +248,7 @@ def under_a_container(
     plane.apply_role("convert")
     with (
         installed(plane),
-        ControllerDriver(plane, cloud, ground / f"convert-driver-{plane.version}"),
+        ControllerDriver(plane, cloud, ground / f"convert-driver-{plane.version}") as controller,
         real_node(plane, cloud, ground, gates) as (machine, instance),
     ):
         driver = NodeDriver(machine, instance)
@@ -259,18 +260,26 @@ def under_a_container(
         wait_for(lambda: volume.attachments[0]["status"]["attached"], "the attachment")
         wait_for(lambda: "containerID" in container(plane), "the kubelet to say so")
         untouched = seen(plane, volume)
+        assert untouched["restarts"] == 0
         asked = called(driver, volume.disk)
-        gaps: dict[bool, list[float]] = {True: [], False: []}
+        assert "ControllerPublishVolume" in called(controller, volume.disk)
+        controlled = changing(controller)
         for native in (True, False, True, False, True):
             undo = () if native else ("--undo",)
             convert = partial(replant, role, "convert", volume.name, *undo)
             gap, said = longest_gap(lines, convert)
-            gaps[native].append(gap)
+            for _again in range(RETRIES):
+                if gap < LONGEST_GAP or not busy(lines):
+                    break
+                # Once more from the other side, for this measurement says nothing.
+                other = ("--undo",) if native else ()
+                replant(role, "convert", volume.name, *other)
+                gap, said = longest_gap(lines, convert)
+            assert gap < LONGEST_GAP, said
             assert ("csi" in volume.pv["spec"]) == native, said
             assert seen(plane, volume) == untouched
             assert called(driver, volume.disk) == asked
-        # A machine that is busy with something else has gaps of its own, but not each time.
-        assert max(min(gaps[True]), min(gaps[False])) < LONGEST_GAP, gaps
+            assert changing(controller) == controlled
 
         machine.restart_kubelet()
         plane.restart_controller_manager()
@@ -283,6 +292,28 @@ def under_a_container(
         assert called(driver, volume.disk)[-2:] == ["NodeUnpublishVolume", "NodeUnstageVolume"]
         written = [int(line) for line in lines.read_text().split()]
         assert written == list(range(1, len(written) + 1)), "a line was lost"
+
+
+def changing(controller: ControllerDriver) -> list[str]:
+    """What the driver's controller was asked to do to any disk so far."""
+    return [
+        it["call"]
+        for it in controller.calls()
+        if it["call"].startswith(("Create", "Delete", "ControllerPublish", "ControllerUnpublish"))
+    ]
+
+
+def busy(lines: Path) -> bool:
+    """Whether the machine has gaps of its own, while a Replant that changes nothing runs."""
+    idle = partial(subprocess.run, [converting.REPLANT, "--version"], check=True)
+    return any(longest_gap(lines, lambda: wait_beside(idle))[0] >= LONGEST_GAP for _ in range(3))
+
+
+def wait_beside(do: Callable[[], Any]) -> None:
+    """Something for as long as a conversion takes."""
+    until = time.monotonic() + 2
+    while time.monotonic() < until:
+        do()
 
 
 def seen(plane: ControlPlane, volume: Volume) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def registered(plane: ControlPlane, machine: Machine) -> list[str]:
     return [entry["name"] for entry in node["spec"]["drivers"] or []]
 
 
-def called(driver: NodeDriver, disk: str) -> list[str]:
+def called(driver: NodeDriver | ControllerDriver, disk: str) -> list[str]:
     return [call["call"] for call in driver.calls() if call.get("volume") == disk]
 
 

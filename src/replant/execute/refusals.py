@@ -116,8 +116,8 @@ def chosen(runs: Sequence[Summary], run_id: str) -> Summary:
     if len(unfinished) == 1:
         return unfinished[0]
     if not unfinished:
-        named = "One that is done is taken back by its name: --undo --run ID. " if runs else ""
-        raise Refused(f"There is no unfinished run. {named}{_listed(runs)}")
+        how = "One that is done is taken back by its name: --undo --run ID. " if runs else ""
+        raise Refused(f"There is no unfinished run. {how}{_listed(runs)}")
     raise Refused(f"Several runs are unfinished: say which with --run. {_listed(unfinished)}")
 
 

@@ -26,12 +26,14 @@ class ControllerDriver(Stoppable):
         folder.mkdir()
         recipe = programs.csi()
         socket = folder / "csi.sock"
+        self._calls = folder / "driver.calls"
         self._driver = Process(
             "driver",
             [
                 str(recipe.program("driver")),
                 f"--endpoint=unix://{socket}",
                 f"--ec2={cloud.url}",
+                f"--calls={self._calls}",
             ],
             folder,
         )
@@ -59,9 +61,17 @@ class ControllerDriver(Stoppable):
             )
             self._parts.insert(0, provisioner)
 
+    def calls(self) -> list[dict[str, Any]]:
+        """What it was asked so far, oldest first."""
+        return read_calls(self._calls)
+
     def stop(self) -> None:
         for part in self._parts:
             part.kill()
+
+
+def read_calls(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 class NodeDriver:
@@ -87,4 +97,4 @@ class NodeDriver:
 
     def calls(self) -> list[dict[str, Any]]:
         """What it was asked so far, oldest first."""
-        return [json.loads(line) for line in self._calls.read_text().splitlines()]
+        return read_calls(self._calls)
