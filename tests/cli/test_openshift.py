@@ -52,6 +52,49 @@ def test_what_is_for_ever_is_not_done_without_consent(tmp_path: Path) -> None:
         assert "Agree with --accept-no-upgrade" in err
 
 
+def test_what_the_sets_would_turn_on_besides_is_not_begun(tmp_path: Path) -> None:
+    """They turn on six plugins, and the driver of another one in use is missing."""
+    classes = [{"name": "gp2", "plugin": "aws-ebs"}, {"name": "vs", "plugin": "vsphere-volume"}]
+    workloads = [
+        {"name": it, "replicas": 1, "storageClass": storage_class}
+        for it, storage_class in (("images", "gp2"), ("metrics", "vs"))
+    ]
+    with sandbox_of(openshift(classes=classes, workloads=workloads), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        code, plan, _err = replant("plan", "enable", "--plugin", "aws-ebs", "-o", "yaml", *config)
+        assert code == 0
+        said = "The feature sets turn on kubernetes.io/vsphere-volume as well"
+        assert said in " ".join(plan.split())
+        code, _out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
+        assert code == 1
+        assert said in err
+        assert "replant plan enable --plugin aws-ebs --plugin vsphere-volume" in err
+        assert feature_set(kubeconfig) == ""
+        code, out, _err = replant("plan", "enable", *config)
+        assert code == 3
+        assert "csi.vsphere.vmware.com is not installed" in out
+
+
+def test_what_no_set_has_turned_on_is_not_begun_to_be_turned_off(tmp_path: Path) -> None:
+    with sandbox_of(openshift(kubernetesVersion="1.23.17"), tmp_path) as kubeconfig:
+        config = ("--kubeconfig", str(kubeconfig))
+        code, plan, _err = replant("plan", "disable", "-o", "yaml", *config)
+        assert code == 0
+        assert "there is no set to take away" in " ".join(plan.split())
+        code, _out, err = replant("apply", "-", "--yes", *config, stdin=plan.encode())
+        assert code == 1
+        assert "CSIMigrationAWS cannot be turned off: it is on by default" in err
+
+
+def feature_set(kubeconfig: Path) -> str:
+    async def ask() -> str:
+        async with connect(str(kubeconfig)) as reader:
+            spec = msgspec.json.decode(await reader.get(FEATURE_GATES, CLUSTER)).get("spec") or {}
+            return str(spec.get("featureSet") or "")
+
+    return asyncio.run(ask())
+
+
 def test_such_a_plan_is_for_no_other_actuator(tmp_path: Path) -> None:
     with sandbox_of(openshift(), tmp_path) as kubeconfig:
         config = ("--kubeconfig", str(kubeconfig))

@@ -22,9 +22,7 @@ from replant.gates.versions import Version
 from replant.objects import Object
 from replant.plan.model import Goal, NodeMethod, Plan
 from replant.platforms.openshift import CLUSTER, POOLS, OpenShift
-from replant.platforms.openshift_changes import (
-    Rules,
-)
+from replant.platforms.openshift_changes import Intent, Rules
 from replant.platforms.openshift_state import (
     MIGRATED_PLUGINS,
     PAUSED_BY,
@@ -243,7 +241,7 @@ def test_without_consent_nothing_is_done(tmp_path: Path) -> None:
         async with played(openshift(()), tmp_path) as it:
             assert isinstance(it.ground.actuator, OpenShift)
             with pytest.raises(Refused, match="Agree with --accept-no-upgrade"):
-                await it.ground.actuator.refuse_impossible()
+                await it.ground.actuator.refuse_impossible(Intent())
             assert it.said == []
 
     asyncio.run(story())
@@ -283,6 +281,35 @@ def test_it_is_resumed_wherever_it_was_stopped(tmp_path: Path) -> None:
             assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
             assert await it.listed() == {""}
             assert await it.yanked() == []
+
+    asyncio.run(story())
+
+
+def test_what_the_release_has_on_is_left_on_and_the_run_is_taken_back(tmp_path: Path) -> None:
+    """A set hides what is so without it: that nodes go on redirecting is seen only afterwards."""
+
+    async def story() -> None:
+        async with played(openshift(kubernetesVersion="1.23.17"), tmp_path) as it:
+            patch = {"spec": {"featureSet": NODE_SET}}
+            await it.ground.writer.patch(FEATURE_GATES, CLUSTER, patch)
+            await it.ground.timing.sleep(1200)
+            applying = it.ground.applying()
+            waited = "does not list kubernetes.io/aws-ebs no more yet"
+            it.ground.shown.when_waiting(waited, lambda: applying.stop("enough"))
+            with pytest.raises(Halted, match="enough"):
+                await applying.begin(await it.plan(Goal.DISABLE), {})
+            (run,) = await it.ground.journals().runs()
+            undone = await it.ground.applying().undo(run.id)
+            assert undone.state is State.UNDONE
+            assert it.said[:2] == [NODE_SET, CONTROL_PLANE_SET]
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere
+            assert await it.yanked() == []
+            # Without the set it is known, and refused at once.
+            await it.ground.writer.patch(FEATURE_GATES, CLUSTER, {"spec": {"featureSet": ""}})
+            await it.ground.timing.sleep(1200)
+            with pytest.raises(Halted, match="cannot be turned off: it is on by default"):
+                await it.apply(await it.plan(Goal.DISABLE))
 
     asyncio.run(story())
 

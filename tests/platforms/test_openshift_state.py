@@ -18,10 +18,12 @@ from replant.objects import Object
 from replant.platforms.openshift import CLUSTER_OPERATORS, DEFINITIONS, OPERATORS, POOLS
 from replant.platforms.openshift_changes import (
     Forget,
+    Intent,
     Pause,
     Rules,
     SetFeatures,
     next_change,
+    refuse_beginning,
     refuse_change,
     what_means_nothing,
 )
@@ -417,10 +419,57 @@ def test_a_set_that_is_inert_has_converged_and_is_taken_along() -> None:
     assert told(next_change(CP, KEPT, bare, ORDERED)) == CONTROL_PLANE_SET
 
 
-@pytest.mark.parametrize("features", [Features(), CUSTOM_ON])
-def test_without_the_sets_nothing_can_be_taken_along(features: Features) -> None:
+def test_without_the_sets_nothing_can_be_taken_along() -> None:
     with pytest.raises(Refused, match="Go back before the downgrade instead"):
-        next_change(CP, KEPT, cluster(features, allowed=PLAIN), ORDERED)
+        next_change(CP, KEPT, cluster(allowed=PLAIN), ORDERED)
+
+
+@pytest.mark.parametrize("allowed", [PLAIN, SETS])
+def test_who_has_custom_gates_takes_nothing_along_whatever_the_definition_knows(
+    allowed: tuple[str, ...],
+) -> None:
+    with pytest.raises(Refused, match="feature set CustomNoUpgrade, which can never be left again"):
+        next_change(CP, KEPT, cluster(CUSTOM_ON, allowed=allowed), ORDERED)
+
+
+OFF_BY_RELEASE = [f"{GATE}=false"]
+
+
+@pytest.mark.parametrize("nodes", [CP, NODES])
+@pytest.mark.parametrize("rules", [ORDERED, FREE])
+def test_what_is_on_by_default_cannot_be_turned_off_by_taking_nothing_away(
+    nodes: bool, rules: Rules
+) -> None:
+    with pytest.raises(Refused, match=f"{GATE} cannot be turned off: it is on by default"):
+        next_change(nodes, OFF, at_ga(), rules)
+    with pytest.raises(Refused, match=f"{GATE} cannot be turned off: it is on by default"):
+        refuse_beginning(at_ga(), rules, Intent(off=(GATE,)))
+    # Where a release gives it as off, or an operator has not heard yet that the set is gone.
+    for gates in (OFF_BY_RELEASE, ALL_ON):
+        assert next_change(nodes, OFF, at_ga(gates=gates), rules) is None
+        refuse_beginning(at_ga(gates=gates), rules, Intent(off=(GATE,)))
+    # What the release gives is hidden behind a set; and back to the default is no way to off.
+    refuse_beginning(at_ga(AT[NODE_SET]), rules, Intent(off=(GATE,)))
+    assert next_change(nodes, BACK, at_ga(), rules) is None
+
+
+def test_back_to_what_is_on_by_default_nobody_waits_for_it_to_go() -> None:
+    assert told(next_change(CP, BACK, at_ga(AT[CONTROL_PLANE_SET]), ORDERED)) == ""
+    with pytest.raises(Retryable, match=f"the CSINode of n1 still lists {AWS}"):
+        next_change(CP, OFF, at_ga(AT[CONTROL_PLANE_SET]), ORDERED)
+    for features in (AT[CONTROL_PLANE_SET], AT[""]):
+        (replica,) = pool_replicas(at_ga(features))
+        assert not differences(replica, BACK)
+        assert not differences(replica, OFF)  # as far as it is told: CSINodes tell the rest
+        assert differences(replica, ON) == [f"{GATE} is not given"]
+
+
+def test_what_the_sets_do_besides_speaks_only_against_the_sets() -> None:
+    intent = Intent(besides="They turn on more.")
+    with pytest.raises(Refused, match=r"^They turn on more\.$"):
+        refuse_beginning(cluster(), ORDERED, intent)
+    refuse_beginning(cluster(allowed=PLAIN), ORDERED, intent)
+    refuse_beginning(cluster(CUSTOM_ON), ORDERED, intent)
 
 
 @pytest.mark.parametrize(
@@ -471,7 +520,7 @@ def test_both_sets_turn_on_the_same_gates_and_one_of_them_is_not_for_nodes() -> 
     }  # fmt: skip
     control_plane, nodes = Features("CSIMigrationControlPlane"), Features("CSIMigrationNode")
     assert control_plane.for_control_plane == nodes.for_control_plane == nodes.for_nodes == gates
-    assert control_plane.for_nodes == dict.fromkeys(gates, False)
+    assert control_plane.for_nodes == Features().for_nodes == {}
     assert Features().for_control_plane == {}
 
 
@@ -499,7 +548,6 @@ def test_a_feature_gate_is_read_as_it_is() -> None:
     found = Features.of({"metadata": {"annotations": marks}, "spec": spec})
     assert found == Features(CUSTOM, ("A", GATE), (), {"kube-scheduler": 7})
     assert found.for_nodes == found.for_control_plane == {GATE: True}
-    assert Features(CONTROL_PLANE_SET).for_nodes == dict.fromkeys(SET_GATES, False)
 
 
 def test_a_definition_says_which_sets_there_are() -> None:

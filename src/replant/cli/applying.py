@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from replant.cli.actuating import Job, actuator_for, choose_actuator, timing_for
 from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.reporting import FAILED, Report
@@ -26,12 +27,10 @@ from replant.execute.patience import Patience
 from replant.execute.refusals import chosen, refuse_second
 from replant.execute.run import Applying, How, Result
 from replant.execute.timing import RealTiming, Timing
-from replant.plan.model import Goal, NodeMethod, Plan, RollNodes, SwitchControlPlane
-from replant.routing import AttachController
+from replant.plan.model import Goal, Plan, RollNodes
 
 if TYPE_CHECKING:
     from replant.cluster.live import LiveReader
-    from replant.execute.actuators import Actuator
     from replant.execute.outages import Outage
 
 BLOCKERS = 3
@@ -52,11 +51,12 @@ def apply(**given: Any) -> int:
         _go_on_as_begun(given, run)
         return carry_out(run.plan, run, given)
     plan = _read_plan(given)
-    if blocked := _blockers(plan, given):
+    blocked, besides = _looked_at(plan, given)
+    if blocked:
         for blocker in blocked:
             click.echo(f"blocker: {printable(blocker)}", err=True)
         return BLOCKERS
-    return carry_out(plan, None, given)
+    return carry_out(plan, None, given, besides)
 
 
 def _refuse_unwritable(given: dict[str, Any]) -> WholeFile | None:
@@ -66,10 +66,13 @@ def _refuse_unwritable(given: dict[str, Any]) -> WholeFile | None:
     return page
 
 
-def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
-    """Carry a plan out that nothing speaks against, or go on with its run."""
+def carry_out(plan: Plan, run: Run | None, given: dict[str, Any], besides: str = "") -> int:
+    """Carry a plan out that nothing speaks against, or go on with its run.
+
+    ``besides`` is what feature sets would switch too, which speaks against it where they are used.
+    """
     page = _refuse_unwritable(given)
-    _choose_actuator(given, plan)
+    choose_actuator(given, plan)
     _choose_parallel(given, plan)
     if not plan.steps:
         left = plan.done_as_far_as_possible
@@ -83,7 +86,7 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> int:
         click.echo("nothing was done", err=True)
         return FAILED
     try:
-        ending = asyncio.run(_carry_out(plan, run, given))
+        ending = asyncio.run(_carry_out(Job(plan, run is None, besides), run, given))
     except Blocked as error:
         click.echo(f"blocker: {printable(str(error))}", err=True)
         return BLOCKERS
@@ -123,8 +126,10 @@ def _read_plan(given: dict[str, Any]) -> Plan:
     return plan
 
 
-def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
-    """What keeps a plan from being carried out on the cluster as it is now."""
+def _looked_at(plan: Plan, given: dict[str, Any]) -> tuple[list[str], str]:
+    """What keeps a plan from being carried out on the cluster as it is now, and what does so only
+    where feature sets are used.
+    """
     from replant.cli.bulk import collector_off
     from replant.cli.scanning import Scanning
     from replant.plan.convert import changed_verdicts
@@ -132,6 +137,7 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     from replant.plan.make import refuse_other, refuse_untrue
     from replant.plan.model import Weight
     from replant.plan.preflight import preflight
+    from replant.plan.preflight.featuresets import besides
     from replant.plan.situation import situation
 
     report = Report(verbose=False)
@@ -151,7 +157,7 @@ def _blockers(plan: Plan, given: dict[str, Any]) -> list[str]:
     proof = proved(plan)
     if not proof.safe:
         found.append(f"The plan is not safe: {proof.bad_state}; replant verify tells how.")
-    return found
+    return found, besides(plan.goal, now, plan.steps)
 
 
 def _run_to_go_on_with(given: dict[str, Any]) -> Run:
@@ -190,43 +196,6 @@ def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
             )
 
 
-def _choose_actuator(given: dict[str, Any], plan: Plan) -> None:
-    from replant.cli.apply import ACTUATORS
-
-    if given["actuator"] is None and not any(
-        isinstance(it, SwitchControlPlane | RollNodes) for it in plan.steps
-    ):
-        given["actuator"] = "observe"  # there is nothing to switch
-    if given["actuator"] is None:
-        given["actuator"] = "hooks" if given["hook"] else plan.platform
-    if given["actuator"] not in ACTUATORS:
-        raise Refused(
-            f"Nothing says how gates are switched on the platform {plan.platform}: name a way with "
-            f"--actuator ({', '.join(ACTUATORS)}). docs/actuators.md explains each."
-        )
-    if given["actuator"] == "gardener" and not given.get("shoot"):
-        raise Refused(
-            "--actuator gardener sees a control plane in its seed: name the shoot with --shoot, "
-            "and the seed with --kubeconfig and --context."
-        )
-    if given["actuator"] == "hooks" and not given["hook"]:
-        raise Refused("--actuator hooks needs the command that switches gates: --hook COMMAND.")
-    by_platform = any(
-        isinstance(it, RollNodes) and it.method is NodeMethod.PLATFORM for it in plan.steps
-    )
-    if by_platform != (given["actuator"] == "openshift") and _switches_nodes(plan):
-        raise Refused(
-            f"--actuator {given['actuator']} cannot carry out what the plan says of nodes: "
-            "--actuator openshift is for plans made with --nodes platform, and only that one is."
-        )
-    if given["actuator"] == "kubeadm" and not given["agent_image"]:
-        raise Refused("--actuator kubeadm needs an image for its pods: --agent-image IMAGE.")
-
-
-def _switches_nodes(plan: Plan) -> bool:
-    return any(isinstance(it, RollNodes) for it in plan.steps)
-
-
 def _choose_parallel(given: dict[str, Any], plan: Plan) -> None:
     most = min((it.max_unavailable for it in plan.steps if isinstance(it, RollNodes)), default=0)
     if most and (given["parallel"] or 0) > most:
@@ -263,14 +232,14 @@ class Ending:
     outages: list[Outage]
 
 
-async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Ending:
+async def _carry_out(job: Job, run: Run | None, given: dict[str, Any]) -> Ending:
     from replant.cluster.live import PATIENT
     from replant.cluster.writing import LiveWriter
 
     with display_of() as display:
         async with AsyncExitStack() as held, connected(given, display.note, PATIENT) as reader:
-            timing = await _timing(given, reader)
-            actuator = await _actuator(given, reader, display, plan, held)
+            timing = await timing_for(given, reader)
+            actuator = await actuator_for(given, reader, display, job, held)
             applying = Applying(
                 reader=reader,
                 writer=LiveWriter(reader),
@@ -285,7 +254,9 @@ async def _carry_out(plan: Plan, run: Run | None, given: dict[str, Any]) -> Endi
                     if run is None:
                         if given["journal"] != CLUSTER:
                             await _refuse_beside(reader, timing, display)
-                        result = await applying.begin(plan, {name: given[name] for name in KEPT})
+                        result = await applying.begin(
+                            job.plan, {name: given[name] for name in KEPT}
+                        )
                     elif given["undo"]:
                         result = await applying.undo(run.header.id)
                     else:
@@ -317,62 +288,6 @@ def _how(given: dict[str, Any]) -> How:
         naked_pods=given["delete_naked_pods"], empty_dir_data=given["delete_emptydir_data"]
     )
     return How(rules, patience, given["parallel"] or 0)
-
-
-async def _timing(given: dict[str, Any], reader: LiveReader) -> Timing:
-    if given["actuator"] != "sandbox":
-        return RealTiming()
-    from replant.platforms.sandbox import timing_of
-
-    return await timing_of(reader.connection)
-
-
-async def _actuator(
-    given: dict[str, Any],
-    reader: LiveReader,
-    display: Display,
-    plan: Plan,
-    held: AsyncExitStack,
-) -> Actuator:
-    match given["actuator"]:
-        case "gardener":
-            from replant.cluster.live import PATIENT
-            from replant.platforms.gardener import Gardener
-
-            found = given["from_seed"]
-            seed = await held.enter_async_context(connected(found.seed, display.note, PATIENT))
-            return Gardener(reader, found.seat(seed), display.note)
-        case "sandbox":
-            from replant.platforms.sandbox import SandboxActuator
-
-            return SandboxActuator(reader.connection)
-        case "hooks":
-            from replant.platforms.hooks import Hooks
-
-            return Hooks(given["hook"])
-        case "kubeadm":
-            from replant.cluster.writing import LiveWriter
-            from replant.platforms.kubeadm import Kubeadm
-
-            return Kubeadm(reader, LiveWriter(reader), given["agent_image"], tell=display.note)
-        case "openshift":
-            from replant.cluster.writing import LiveWriter
-            from replant.platforms.openshift import OpenShift
-            from replant.platforms.openshift_changes import Rules
-
-            order_free = plan.attach_controller is AttachController.NODE_DRIVEN
-            rules = Rules(order_free, given["accept_no_upgrade"])
-            openshift = OpenShift(reader, LiveWriter(reader), rules, display.note)
-            by_name = any(
-                isinstance(it, SwitchControlPlane | RollNodes) and it.by_name for it in plan.steps
-            )
-            await openshift.refuse_impossible(by_name=by_name)
-            return openshift
-        case "observe":
-            from replant.platforms.observe import Observe
-
-            return Observe(reader, display.note)
-    raise AssertionError(given["actuator"])
 
 
 class _interruptible:  # noqa: N801 - used as a function

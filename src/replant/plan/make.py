@@ -12,7 +12,8 @@ from replant.gates.versions import Version
 from replant.inventory.fingerprint import fingerprint
 from replant.inventory.model import Inventory
 from replant.plan.attachers import OPENSHIFT, Attacher, attacher_of
-from replant.plan.compose import Choices, steps
+from replant.plan.compose import Choices
+from replant.plan.compose import steps as composed
 from replant.plan.courses import given, proved
 from replant.plan.downgrade import downgrade_steps, outlook
 from replant.plan.model import (
@@ -27,7 +28,8 @@ from replant.plan.model import (
     Weight,
 )
 from replant.plan.preflight import preflight
-from replant.plan.preflight.nodes import feature_sets, platform_drains
+from replant.plan.preflight.featuresets import feature_sets
+from replant.plan.preflight.nodes import platform_drains
 from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
@@ -60,6 +62,7 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         wanted.attach_controller,
         wanted.to,
     )
+    steps = _steps(wanted, now, attacher.controller)
     plan = Plan(
         api_version=API_VERSION,
         kind=KIND,
@@ -71,8 +74,8 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         empty=now.empty,
         control_plane=now.control_plane,
         groups=now.groups,
-        preflight=_looked_at(wanted, now, attacher),
-        steps=_steps(wanted, now, attacher.controller),
+        preflight=_looked_at(wanted, now, attacher, steps),
+        steps=steps,
     )
     return replace(plan, proof=proved(plan))
 
@@ -82,13 +85,15 @@ def _steps(wanted: Wanted, now: Situation, attach_controller: AttachController) 
         return downgrade_steps(now, wanted.choices, attach_controller, wanted.to)
     by_platform = wanted.choices.method is NodeMethod.PLATFORM
     order_free = by_platform and attach_controller is AttachController.NODE_DRIVEN
-    return steps(wanted.goal, now, wanted.choices, order_free=order_free)
+    return composed(wanted.goal, now, wanted.choices, order_free=order_free)
 
 
-def _looked_at(wanted: Wanted, now: Situation, attacher: Attacher) -> tuple[Check, ...]:
+def _looked_at(
+    wanted: Wanted, now: Situation, attacher: Attacher, steps: tuple[Step, ...]
+) -> tuple[Check, ...]:
     found = [*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)]
     if wanted.platform == OPENSHIFT:
-        found += feature_sets(wanted.goal, now)
+        found += feature_sets(wanted.goal, now, steps)
     if attacher.why:
         found.append(Check(check="attacher", result=Weight.PASSED, message=attacher.why))
     if wanted.to:

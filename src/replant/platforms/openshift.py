@@ -20,11 +20,12 @@ from replant.plan.courses import CONTROLLER
 from replant.platforms.openshift_changes import (
     Change,
     Forget,
+    Intent,
     Pause,
     Rules,
     SetFeatures,
     next_change,
-    refuse_stuck,
+    refuse_beginning,
     what_means_nothing,
 )
 from replant.platforms.openshift_state import (
@@ -72,9 +73,9 @@ class OpenShift:
         self._tell = tell
         self._changing = asyncio.Lock()
 
-    async def refuse_impossible(self, *, by_name: bool = False) -> None:
+    async def refuse_impossible(self, intent: Intent) -> None:
         """Refused, before anything is touched, where gates cannot be switched in this way."""
-        refuse_stuck((await self._look())[0], self._rules, by_name=by_name)
+        refuse_beginning((await self._look())[0], self._rules, intent)
 
     async def observe(self, place: Place) -> tuple[Replica, ...] | None:
         """What the operators say; see Actuator."""

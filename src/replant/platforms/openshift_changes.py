@@ -5,7 +5,7 @@ Retryable says what must come first, Refused why something cannot be.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from replant.errors import Refused, Retryable, shown
@@ -53,6 +53,18 @@ class Rules:
     """Whether somebody agrees that the cluster can never be upgraded again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a run is about to do, as far as it may have to be refused before it begins."""
+
+    by_name: bool = False
+    """Whether gates have to be given although they are on by default."""
+    off: tuple[str, ...] = ()
+    """Gates that it turns off."""
+    besides: str = ""
+    """What the sets would do that its plan does not know of, as a sentence."""
+
+
 STAYS = (
     f"The gates are turned off, but the feature set stays {CUSTOM}: nobody can leave it, and the "
     "cluster cannot be upgraded."
@@ -61,6 +73,10 @@ NOTHING_CARRIED = (
     f"This cluster's FeatureGate knows no {NODE_SET} that it could take along to another version, "
     f"and with {CUSTOM} there is no way to another one. Go back before the downgrade instead: "
     "replant plan disable"
+)
+HELD_HERE = (
+    f"The FeatureGate cluster has the feature set {CUSTOM}, which can never be left again and "
+    f"holds the cluster at its version: {NODE_SET} cannot be set and taken along to another one."
 )
 NO_UPGRADE = (
     f"{CUSTOM} can never be left again, and a cluster that has it cannot be upgraded to another "
@@ -78,14 +94,25 @@ def next_change(nodes: bool, wanted: Wanted, seen: Cluster, rules: Rules) -> Cha
         return None
     refuse_stuck(seen, rules, by_name=wanted.by_name)
     if _uses_sets(seen):
+        _refuse_lasting((gate for gate, on in wanted.gates.items() if on is False), seen)
         # What is on by default is listed whatever the set is: nobody waits for it to go.
-        waited = () if wanted.by_name else wanted.gates
+        back = {gate for gate, on in wanted.gates.items() if on is None and seen.defaults.get(gate)}
+        waited = () if wanted.by_name else wanted.gates.keys() - back
         feature_set = _set_for(nodes, on, waited, seen, rules)
         if feature_set == seen.features.feature_set:
             return None
         refuse_change(seen, feature_set)
         return SetFeatures(_marked(Features(feature_set), seen))
     return _custom_change(nodes, on, wanted, seen, rules)
+
+
+def refuse_beginning(seen: Cluster, rules: Rules, intent: Intent) -> None:
+    """Refused where a run would be stuck half-way, or do more than was looked at."""
+    refuse_stuck(seen, rules, by_name=intent.by_name)
+    if _uses_sets(seen):
+        _refuse_lasting(intent.off, seen)
+        if intent.besides:
+            raise Refused(intent.besides)
 
 
 def refuse_stuck(seen: Cluster, rules: Rules, *, by_name: bool = False) -> None:
@@ -99,7 +126,7 @@ def refuse_stuck(seen: Cluster, rules: Rules, *, by_name: bool = False) -> None:
         )
     if not _uses_sets(seen):
         if by_name:
-            raise Refused(NOTHING_CARRIED)
+            raise Refused(HELD_HERE if now == CUSTOM else NOTHING_CARRIED)
         refuse_change(seen, CUSTOM)
         if now != CUSTOM and not rules.no_upgrade:
             raise Refused(
@@ -154,6 +181,22 @@ def _means_nothing(on: bool, wanted: Wanted, seen: Cluster) -> bool:
             "is on for good, and the feature sets are no longer operational."
         )
     return len(settled) == len(wanted.gates)
+
+
+def _refuse_lasting(gates: Iterable[str], seen: Cluster) -> None:
+    """Refused where gates are to be off that no set has turned on: none can be taken away.
+
+    While a set is there it hides what the release gives without it, which may well be off.
+    """
+    if seen.features.feature_set:
+        return
+    given = seen.operators["kube-controller-manager"].gates
+    if lasting := [it for it in gates if seen.defaults.get(it) and it not in given]:
+        raise Refused(
+            f"{', '.join(lasting)} cannot be turned off: it is on by default at Kubernetes "
+            f"{seen.version.of_minor}, and the feature sets only turn gates on. No set is there "
+            "that could be taken away."
+        )
 
 
 def _uses_sets(seen: Cluster) -> bool:

@@ -85,18 +85,13 @@ class Features:
     @property
     def for_nodes(self) -> dict[str, bool]:
         """Those that the machine-config operator gives to kubelets: it ignores one of the sets."""
-        if self.feature_set == CUSTOM:
-            return self._custom
-        return dict.fromkeys(SET_GATES, self.feature_set == NODE_SET)
-
-    @property
-    def named_for_nodes(self) -> dict[str, bool]:
-        """Those of them that stand in the configuration of kubelets, by name."""
-        return self.for_nodes if self.feature_set in (NODE_SET, CUSTOM) else {}
+        if self.feature_set == NODE_SET:
+            return dict.fromkeys(SET_GATES, True)
+        return self._custom
 
     @property
     def _for_nodes_text(self) -> str:
-        return _text({it: str(on).lower() for it, on in sorted(self.named_for_nodes.items())})
+        return _text({it: str(on).lower() for it, on in sorted(self.for_nodes.items())})
 
     @property
     def _custom(self) -> dict[str, bool]:
@@ -287,7 +282,7 @@ class Cluster:
         """What kubelets are given by name, of the gates that are somebody's choice: with other
         ones every pool is rendered anew.
         """
-        given = features.named_for_nodes
+        given = features.for_nodes
         return {
             gate: on
             for gate, on in given.items()
@@ -358,11 +353,14 @@ def control_plane_lags(seen: Cluster) -> Iterator[str]:
 def pool_replicas(seen: Cluster) -> tuple[Replica, ...]:
     """The kubelets, pool by pool, with what they are told: what they do, CSINodes tell."""
     gates, stale = seen.features.for_nodes, seen.unrendered
+    # What a release gives without our sets stands nowhere: that they are not given is all we know.
+    ours = seen.features.feature_set in (NODE_SET, CUSTOM)
+    defaults = seen.defaults if ours else dict.fromkeys(SET_GATES, False)
     found = []
     for it in seen.pools:
         lag = it.lag or (UNRENDERED if it.name in stale else "")
         name = f"MachineConfigPool {it.name}"
-        found.append(Replica(name, gates, None, not lag, lag, seen.defaults))
+        found.append(Replica(name, gates, None, not lag, lag, defaults))
     return tuple(found)
 
 

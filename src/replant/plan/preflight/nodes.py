@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from replant.drivers.catalog import DRIVERS
-from replant.gates.featuresets import inert, is_settled
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.plan.model import Check, Goal, NodeMethod, Weight
@@ -134,14 +133,6 @@ def announced(goal: Goal, situation: Situation) -> Results:
             "switch of the controllers would pull out",
             f"Drain it and give its kubelet {gate}=false first.",
         )
-
-
-def feature_sets(goal: Goal, situation: Situation) -> Iterator[Check]:
-    """Whether OpenShift's feature sets have anything left to turn on."""
-    gates = [LIVES[it].migration_gate for it in situation.plugins]
-    if goal is Goal.ENABLE and all(is_settled(it, situation.server) for it in gates):
-        message = inert(gates, situation.server)
-        yield Check(check="feature-sets", result=Weight.PASSED, message=message)
 
 
 def platform_drains(method: NodeMethod, situation: Situation) -> Iterator[Check]:
