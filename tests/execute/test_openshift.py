@@ -29,6 +29,7 @@ from replant.platforms.openshift_state import (
 )
 from replant.routing import AttachController
 from tests.execute.living import Ground, ground, sandbox_of, small
+from tests.faults.migrations import shipped
 
 SETS = (CONTROL_PLANE_SET, NODE_SET)
 UPSTREAM, NODE_DRIVEN = AttachController.UPSTREAM, AttachController.NODE_DRIVEN
@@ -106,9 +107,14 @@ class Noting:
 
 @asynccontextmanager
 async def played(
-    scenario: dict[str, Any], folder: Path, *, no_upgrade: bool = False
+    scenario: dict[str, Any],
+    folder: Path,
+    *,
+    no_upgrade: bool = False,
+    adc: AttachController | None = None,
 ) -> AsyncIterator[Played]:
-    adc = scenario["adc"]
+    """A scenario, with the attach/detach controller that it has or that is counted with."""
+    adc = adc or scenario["adc"]
     with sandbox_of(scenario, folder) as kubeconfig:
         async with ground(kubeconfig) as it:
             said: list[str] = []
@@ -145,6 +151,30 @@ def test_there_and_back_in_the_right_order(tmp_path: Path) -> None:
             assert await it.yanked() == []
             assert {pod["status"]["phase"] for pod in await it.all(PODS)} == {"Running"}
             assert not any(node["spec"].get("unschedulable") for node in await it.all(NODES))
+
+    asyncio.run(story())
+
+
+def test_there_and_back_on_the_scenario_that_ships(tmp_path: Path) -> None:
+    """Its release gives as off what is on by default, so that without a set it is off again.
+
+    It does not show that the order is free, so by default it is kept.
+    """
+
+    async def story() -> None:
+        async with played(shipped("openshift"), tmp_path, adc=UPSTREAM) as it:
+            before = await it.listed()
+            assert not any("kubernetes.io/aws-ebs" in there for there in before)
+            assert (await it.apply(await it.plan(Goal.ENABLE))).state is State.DONE
+            assert it.said == [CONTROL_PLANE_SET, NODE_SET]
+            (everywhere,) = await it.listed()
+            assert "kubernetes.io/aws-ebs" in everywhere
+            back = await it.apply(await it.plan(Goal.DISABLE))
+            assert back.state is State.DONE
+            assert it.said[2:] == [CONTROL_PLANE_SET, "none"]
+            assert await it.listed() == before
+            assert await it.yanked() == []
+            assert {pod["status"]["phase"] for pod in await it.all(PODS)} == {"Running"}
 
     asyncio.run(story())
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import yaml
 from starlette.applications import Starlette
@@ -217,8 +217,18 @@ def stored(cluster: dict[str, Any]) -> dict[str, Any]:
     return {**cluster, "metadata": metadata}
 
 
+class Reached(Protocol):
+    """A seed that can be come to."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+
 def attend(
-    seed: Served, name: str = NAMESPACE, provider: Provider = LISTED, notes: list[str] | None = None
+    seed: Reached,
+    name: str = NAMESPACE,
+    provider: Provider = LISTED,
+    notes: list[str] | None = None,
 ) -> float | None:
     """One look at a Cluster by a process that has just begun."""
     said: list[str] = [] if notes is None else notes

@@ -133,7 +133,31 @@ def test_what_changes_is_heard_of(tmp_path: Path) -> None:
         assert seed.audit.writes == []
 
 
-def test_a_thousand_clusters(tmp_path: Path) -> None:
+def test_a_wave_of_forty_migrations_is_bounded(tmp_path: Path) -> None:
+    """Forty shoots that are not new, each with all that a migration reads and writes."""
+    with served(tmp_path, "shoot", [node("n", "v1.18.0")]) as its_shoot:
+        text = its_shoot.kubeconfig.read_text()
+        objects: list[dict[str, Any]] = list(definitions())
+        for name in names(40):
+            objects += [*control_plane(name), secret(text, namespace=name)]
+            objects.append(stored(cluster(name=name)))
+        with served(tmp_path, "seed", objects) as seed:
+            most, writes = 0, 0
+
+            def done() -> bool:
+                nonlocal most, writes
+                most, writes = max(most, seed.audit.most), len(seed.audit.changes())
+                return finished(seed) == 40
+
+            seed.audit.delay = 0.01
+            run(seed, done, places=8)
+            assert [seed.annotations(it) for it in names(40)] == [BOTH] * 40
+            assert writes == 40 * 5  # two annotations, and three Deployments between them
+            assert 4 <= most <= 8 + 3
+            assert seed.audit.writes == []
+
+
+def test_a_thousand_new_clusters(tmp_path: Path) -> None:
     """A wave is bounded; then, and for who comes later, there is nothing to write."""
     many = [stored(cluster(name=name)) for name in names(1000)]
     with served(tmp_path, "seed", [*definitions(), *many]) as seed:

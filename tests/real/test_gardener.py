@@ -17,8 +17,16 @@ import pytest
 import yaml
 
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
-from tests.gardener.objects import NAMESPACE, cluster, deployment, shoot
-from tests.operators.seeds import SCENARIO, control_plane, node, secret, storage_class, stored
+from tests.gardener.objects import AWS, NAMESPACE, cluster, deployment, shoot
+from tests.operators.seeds import (
+    SCENARIO,
+    attend,
+    control_plane,
+    node,
+    secret,
+    storage_class,
+    stored,
+)
 from tests.real.ground import programs
 from tests.real.ground.api import Refused
 from tests.real.ground.controlplane import ControlPlane
@@ -88,6 +96,10 @@ class Seed:
     toll: Toll
     operators: Path
     """The kubeconfig of the operator, who has the role that ships and nothing more."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        return self.operators
 
     def operator(self, *more: str) -> Process:
         command = [sys.executable, "-m", "replant", "operator", "--provider", "aws"]
@@ -261,6 +273,67 @@ def refused_shoots(seed: Seed) -> None:
     with pytest.raises(Refused, match=r"Forbidden: 1\.17\.3 is below 1\.18"):
         api.patch("Shoot", "crazy", {"spec": pools("1.17.3")["spec"]}, "garden-dev")
     api.delete("Shoot", "crazy", "garden-dev")
+
+
+NEWER = storage_class("gp2", "ebs.csi.aws.com")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A shoot, and what one look at it comes to."""
+
+    embedded: dict[str, Any]
+    again: float | None
+    writes: list[tuple[str, str]]
+    new: bool = False
+    """Whether there is no ControlPlane yet."""
+    kubelet: str = "v1.18.0"
+    """Of one more node."""
+    gp2: dict[str, Any] | None = None
+    """What is there under this name; by default the legacy one."""
+
+
+CASES = {
+    "a new shoot": Case(shoot(), None, [("PATCH", CLUSTER)], new=True),
+    "another minor": Case(shoot("1.17.1"), None, []),
+    "hibernated": Case(shoot(hibernation={"enabled": True}), 300, []),
+    "an old kubelet": Case(shoot(), 60, [], kubelet="v1.17.0"),
+    "another provisioner": Case(shoot(), None, [WRITES[0], *WRITES[2:]], gp2=NEWER),
+    "a version of its own": Case(shoot("1.17.9", override="1.17"), None, WRITES),
+}
+"""The scenarios of the controller's document, but for the two that others here are about."""
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_one_look_writes_this_and_nothing_else(seed: Seed, case: Case) -> None:
+    api = seed.plane.api
+    [plane_object, *deployments] = control_plane()
+    more = node("more", case.kubelet)
+    legacy = storage_class("gp2", "kubernetes.io/aws-ebs")
+    classes = [storage_class("default", "kubernetes.io/aws-ebs"), case.gp2 or legacy]
+    try:
+        api.create_status({**more, "status": {}}, more["status"])
+        for it in (*deployments, *classes):
+            api.create(it)
+        if case.new:
+            api.delete("ControlPlane", plane_object["metadata"]["name"], NAMESPACE)
+        api.create(stored(cluster(case.embedded)))
+        seed.toll.begin()
+        assert attend(seed, provider=AWS) == case.again
+        assert [(it.method, it.path) for it in seed.toll.writes] == case.writes
+        assert seed.annotations() == (BOTH if case.writes else {})
+        gone = {path.rpartition("/")[2] for method, path in case.writes if method == "DELETE"}
+        assert seed.classes() == {"default", "gp2"} - gone
+        seed.toll.begin()
+        assert attend(seed, provider=AWS) == case.again
+        assert seed.toll.writes == []
+    finally:
+        if case.new:
+            api.create(plane_object)
+        for it in deployments:
+            api.delete("Deployment", it["metadata"]["name"], NAMESPACE)
+        api.delete("Node", "more")
+        seed.empty()
 
 
 @pytest.mark.parametrize("seed", ["new"], indirect=True)

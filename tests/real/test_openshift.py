@@ -21,9 +21,10 @@ from replant.errors import Refused as Impossible
 from replant.errors import Retryable
 from replant.execute.actuators import KUBELETS, Place, Replica, Wanted
 from replant.gates.featuresets import CONTROL_PLANE_SET, CUSTOM, NODE_SET
+from replant.gates.versions import Version
 from replant.platforms.openshift import OPERATORS, OpenShift
-from replant.platforms.openshift_changes import Rules
-from replant.platforms.openshift_state import RENDERED, REVISIONS, allowed_sets
+from replant.platforms.openshift_changes import Rules, refuse_change
+from replant.platforms.openshift_state import RENDERED, REVISIONS, Cluster, Features, allowed_sets
 from tests.real.ground import programs
 from tests.real.ground.api import PATHS, Api, Object, Refused
 from tests.real.ground.controlplane import ROLES, ControlPlane
@@ -312,6 +313,62 @@ def test_the_real_server_lets_nobody_leave_custom_gates(
         return
     with pytest.raises(Refused, match=r"may not be changed|cannot be removed"):
         openshift.api.patch("FeatureGate", "cluster", {"spec": change})
+
+
+def test_what_the_definition_does_not_know_is_refused_with_what_it_knows(
+    openshift: OpenShiftApi,
+) -> None:
+    """By ourselves; the server says the same of who tries."""
+    openshift.begin_anew()
+    with pytest.raises(Impossible) as refusal:
+        refused(openshift, NODE_SET)
+    assert str(refusal.value) == (
+        "The feature set CSIMigrationNode is not one that the FeatureGate of this cluster allows; "
+        'these are: CustomNoUpgrade, DevPreviewNoUpgrade, TechPreviewNoUpgrade, "".'
+    )
+    with pytest.raises(Refused, match="Unsupported value"):
+        openshift.api.patch("FeatureGate", "cluster", {"spec": {"featureSet": NODE_SET}})
+
+
+def test_we_do_not_try_to_leave_custom_gates(openshift: OpenShiftApi) -> None:
+    openshift.begin_anew()
+    openshift.switch(ON)
+    spec = openshift.features()["spec"]
+    openshift.allow(CONTROL_PLANE_SET, NODE_SET)
+    for wanted in ("", NODE_SET):
+        with pytest.raises(Impossible, match="CustomNoUpgrade, which can never be left again"):
+            refused(openshift, wanted)
+    # Though the sets are known by now: what is for ever is gone on with.
+    openshift.switch(ON)
+    assert openshift.features()["spec"] == spec
+    with pytest.raises(Impossible, match="holds the cluster at its version"):
+        openshift.switch(Wanted({GATE: True}, by_name=True))
+    openshift.allow()
+
+
+def refused(openshift: OpenShiftApi, feature_set: str) -> None:
+    """Judge a change by what the server has now."""
+    allowed = allowed_sets(openshift.api.get(CRD, "featuregates.config.openshift.io"))
+    features, version = Features.of(openshift.features()), Version.parse(programs.OLD)
+    refuse_change(Cluster(features, allowed, {}, (), {}, version), feature_set)
+
+
+def test_a_pool_that_somebody_has_paused_stays_theirs(openshift: OpenShiftApi) -> None:
+    openshift.begin_anew()
+    openshift.api.patch("MachineConfigPool", "worker", {"spec": {"paused": True}})
+    try:
+        (seen,) = openshift.observe(KUBELETS)
+        assert (seen.ready, seen.why) == (
+            False,
+            'it is paused: oc patch mcp/worker --type merge -p \'{"spec":{"paused":false}}\'',
+        )
+        openshift.switch(ON, order_free=False)
+        pool = openshift.api.get("MachineConfigPool", "worker")
+        assert pool["spec"]["paused"]
+        assert "replant.dev/paused-by" not in (pool["metadata"].get("annotations") or {})
+        assert openshift.features()["spec"]["featureSet"] == CUSTOM
+    finally:
+        openshift.api.patch("MachineConfigPool", "worker", {"spec": {"paused": False}})
 
 
 def test_pools_are_held_and_let_go(openshift: OpenShiftApi) -> None:
