@@ -162,7 +162,9 @@ def test_there_and_back_on_the_scenario_that_ships(tmp_path: Path) -> None:
     """
 
     async def story() -> None:
-        async with played(shipped("openshift"), tmp_path, adc=UPSTREAM) as it:
+        scenario = shipped("openshift")
+        scenario["pools"][0]["count"] = 3  # of six, which take twice as long
+        async with played(scenario, tmp_path, adc=UPSTREAM) as it:
             before = await it.listed()
             assert not any("kubernetes.io/aws-ebs" in there for there in before)
             assert (await it.apply(await it.plan(Goal.ENABLE))).state is State.DONE
