@@ -116,7 +116,8 @@ class Retemplating:
         decision = Decision(wake=AGAIN)
         if held := self._not_free(change, world, now):
             what = f"the disks of {called} to be detached from {held}"
-            decision.waits.append(Wait(what, called, self._timeout))
+            timeout = self._timeout + self._step.settle_seconds
+            decision.waits.append(Wait(what, called, timeout))
             return decision
         if change.free_of and self._leading and self._leading.holds_up(now, decision):
             return decision

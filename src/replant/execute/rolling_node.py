@@ -261,7 +261,9 @@ class RollingNode:
         return now >= until
 
     def _settling(self, name: str, what: str) -> Wait:
-        return Wait(f"{what} ({name})", f"settling {name} {what}", self._patience.switch)
+        # What lasts so long by itself is not what patience is for.
+        timeout = self._patience.switch + self._step.settle_seconds
+        return Wait(f"{what} ({name})", f"settling {name} {what}", timeout)
 
 
 def _observe(target: Target) -> ObservePlace:

@@ -163,9 +163,7 @@ class Swapping:
                 self._later[volume.name] = _Later(now + 1.0, why)
             elif act := self._next(volume):
                 self._under_way[volume.name] = act
-        waits = [
-            Wait(later.what, f"volume {name}", self._timeout) for name, later in self._later.items()
-        ]
+        waits = [self._wait(name, later.what) for name, later in self._later.items()]
         total = len(self._volumes)
         left = len(self._queue) + len(self._under_way) + len(self._later)
         notes, self._notes = self._notes, []
@@ -188,7 +186,7 @@ class Swapping:
         """
         decision = Decision(wake=1.0, progress=Progress(0, len(self._volumes), "volumes"))
         decision.waits = [
-            Wait(why, f"volume {it.name}", self._timeout)
+            self._wait(it.name, why)
             for it in self._step.volumes
             if (why := self._not_free(it, world, now))
         ]
@@ -197,6 +195,10 @@ class Swapping:
         self._notes += decision.notes
         self._leading = None
         return None
+
+    def _wait(self, volume: str, what: str) -> Wait:
+        # A detach takes that long at least, whatever a person's patience.
+        return Wait(what, f"volume {volume}", self._timeout + self._step.settle_seconds)
 
     def _not_free(self, volume: VolumeSwap, world: World, now: float) -> str:
         """What a volume that must be free has to wait for, if anything."""
