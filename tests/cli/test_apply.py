@@ -259,8 +259,9 @@ def test_stopped_refused_resumed_and_taken_back(serve: Callable[..., str], tmp_p
     code, out, _ = replant("status", "--kubeconfig", config)
     assert code == 0
     assert "stopped (going on when resumed): It was interrupted" in out
-    # The cluster is no longer what the plan was made for; and if it were, a run is unfinished.
-    assert apply(config, path, *ON_SANDBOX)[0] == 1
+    # The cluster is no longer what the plan was made for, because a run is unfinished.
+    code, _, err = apply(config, path, *ON_SANDBOX)
+    assert (code, "is unfinished. Go on with it (--resume)" in err) == (1, True), err
     code, _, err = apply(config, "--resume")
     assert (code, "Nobody is there to agree: say --yes." in err) == (1, True)
 
@@ -284,13 +285,22 @@ def test_a_journal_in_a_file_knows_its_cluster_and_its_way_back(
     serve: Callable[..., str], tmp_path: Path
 ) -> None:
     config, other = serve(), serve()
+    path = kept(planned(config), tmp_path)
     journal = ("--journal", str(tmp_path / "a journal"))
-    with Process(config, kept(planned(config), tmp_path), *ON_SANDBOX, *journal) as at_work:
+    with Process(config, path, *ON_SANDBOX, *journal) as at_work:
         at_work.until("under way: workers-0")
         at_work.signal(signal.SIGTERM)
         assert at_work.end() == 4
     assert f"replant apply --journal '{journal[1]}' --undo" in at_work.said
 
+    # Who does not name the file is told of it, whatever they ask for.
+    for asked in (("--resume",), ("--undo",), (path, *ON_SANDBOX)):
+        code, _, err = apply(config, *asked)
+        assert (code, f"{journal[1]} on " in err) == (1, True), err
+    assert (
+        f"unfinished (its journal is {journal[1]} on "
+        in replant("status", "--kubeconfig", config)[1]
+    )
     for way in ("--resume", "--undo"):
         code, _, err = apply(other, way, "--yes", *journal)
         assert (code, "belongs to another cluster" in err) == (1, True), err

@@ -7,9 +7,8 @@ import os
 import shlex
 import signal
 import sys
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,14 +16,14 @@ import click
 from replant.cli.actuating import Job, actuator_for, choose_actuator, timing_for
 from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
+from replant.cli.finding import find_run, refuse_beside, refuse_unfinished
 from replant.cli.reporting import FAILED, Report
 from replant.cli.whole_files import WholeFile
-from replant.errors import Blocked, Forbidden, Halted, InputError, Refused, ReplantError, printable
+from replant.errors import Blocked, Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display
-from replant.execute.journal import Run, State, Summary
+from replant.execute.journal import Run, State
 from replant.execute.patience import Patience
-from replant.execute.refusals import chosen, refuse_second
 from replant.execute.run import Applying, How, Result
 from replant.execute.timing import RealTiming, Timing
 from replant.plan.model import Goal, Plan, RollNodes
@@ -51,6 +50,7 @@ def apply(**given: Any) -> int:
         _go_on_as_begun(given, run)
         return carry_out(run.plan, run, given)
     plan = _read_plan(given)
+    asyncio.run(refuse_unfinished(given))
     blocked, besides = _looked_at(plan, given)
     if blocked:
         for blocker in blocked:
@@ -161,22 +161,11 @@ def _looked_at(plan: Plan, given: dict[str, Any]) -> tuple[list[str], str]:
 
 
 def _run_to_go_on_with(given: dict[str, Any]) -> Run:
-    listed, run = asyncio.run(_find_run(given))
+    listed, run = asyncio.run(find_run(given))
     # What the list says counts: by it another run is refused, until a resumed one mends it.
     if listed.state is not State.UNFINISHED and not given["undo"]:
         raise Refused(f"The run {listed.id} is {listed.state}: there is nothing left to do.")
     return run
-
-
-async def _find_run(given: dict[str, Any]) -> tuple[Summary, Run]:
-    """The run that is meant, as the list of runs and as its journal have it."""
-    report = Report(verbose=True)
-    async with connected(given, report.note) as reader:
-        if given["journal"] != CLUSTER and not Path(given["journal"]).expanduser().exists():
-            raise InputError("there is no such journal", source=given["journal"])
-        journals = journals_of(given["journal"], reader, RealTiming(), report.note)
-        summary = chosen(await journals.runs(), given["run_id"])
-        return summary, await journals.read(summary.id)
 
 
 def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:
@@ -253,7 +242,7 @@ async def _carry_out(job: Job, run: Run | None, given: dict[str, Any]) -> Ending
                 with _interruptible(applying, display):
                     if run is None:
                         if given["journal"] != CLUSTER:
-                            await _refuse_beside(reader, timing, display)
+                            await refuse_beside(reader, timing, display.note)
                         result = await applying.begin(
                             job.plan, {name: given[name] for name in KEPT}
                         )
@@ -269,12 +258,6 @@ async def _carry_out(job: Job, run: Run | None, given: dict[str, Any]) -> Ending
                 return Ending(None, str(error), applying.outages)
             finally:
                 await actuator.aclose()
-
-
-async def _refuse_beside(reader: LiveReader, timing: Timing, display: Display) -> None:
-    """Refused while the cluster's own journal has an unfinished run, as far as we may see it."""
-    with suppress(Forbidden):
-        refuse_second(await journals_of(CLUSTER, reader, timing, display.note).runs())
 
 
 def _how(given: dict[str, Any]) -> How:
@@ -334,7 +317,7 @@ def _report(page: WholeFile, ending: Ending, run: Run | None, given: dict[str, A
     checks = ending.result.checks if ending.result else ()
     try:
         # Without an id it is the only unfinished one: no other could be begun meanwhile.
-        _, whole = asyncio.run(_find_run({**given, "run_id": run_id}))
+        _, whole = asyncio.run(find_run({**given, "run_id": run_id}))
         witness = run_page.Witness(
             ending.outages, checks, place_of(given["journal"], whole.header.id), ending.halted
         )

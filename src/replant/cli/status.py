@@ -168,15 +168,14 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
             found = await follow(reader, journals, timing.now())
         if found is None:
             return None
-        header = found.run.header
         return RunStanding(
-            id=header.id,
-            goal=header.goal,
+            id=found.id,
+            goal=found.goal,
             state=found.state,
-            step=found.progress or found.step,
+            step=found.step,
             waiting_for=found.waits,
             holder=found.at_work,
-            since=header.started,
+            since=found.started,
         )
 
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from msgspec import DecodeError, Struct, field
 from msgspec.json import Decoder
@@ -52,6 +52,11 @@ class Held(Struct):
         """Who is at work; nobody, where it was given back."""
         return self.spec.holder_identity or ""
 
+    @property
+    def elsewhere(self) -> str:
+        """An unfinished run whose journal is not in the cluster, and where that is; or nothing."""
+        return (self.metadata.annotations or {}).get(UNFINISHED, "")
+
 
 _HELD = Decoder(Held)
 
@@ -84,7 +89,7 @@ class Lease:
         if held is not None and held.holder and held.holder != self.holder:
             held = await self._see_dead(held)
         if held is not None:
-            self._elsewhere = (held.metadata.annotations or {}).get(UNFINISHED, "")
+            self._elsewhere = held.elsewhere
         await self._write({})
 
     async def renew(self, status: Mapping[str, str]) -> None:
@@ -99,13 +104,7 @@ class Lease:
 
     def refuse_beside(self, run_id: str = "") -> None:
         """Refused while another run is unfinished whose journal is not in the cluster."""
-        if self._elsewhere and self._elsewhere.split(" ")[0] != run_id:
-            raise Refused(
-                f"An unfinished run has its journal in a file: {self._elsewhere}. Go on with it "
-                "there (--resume --journal FILE), or take it back (--undo), before anything else "
-                "is done. If the file is lost and the cluster is as you want it, remove the "
-                f"annotation {UNFINISHED} from the Lease {NAMESPACE}/{self.name}."
-            )
+        refuse_elsewhere(self._elsewhere, (run_id,), self.name)
 
     async def release(self) -> None:
         """Give it back, if it is still ours."""
@@ -191,6 +190,17 @@ async def look(reader: Reader, name: str = NAME, namespace: str = NAMESPACE) -> 
         return None
     except DecodeError as error:
         raise Final(f"the Lease {namespace}/{name} cannot be read: {error}") from None
+
+
+def refuse_elsewhere(marked: str, known: Container[str], name: str = NAME) -> None:
+    """Refused while a Lease tells of a run that is unfinished elsewhere, but for those known."""
+    if marked and marked.partition(" ")[0] not in known:
+        raise Refused(
+            f"An unfinished run has its journal in a file: {marked}. Go on with it there "
+            "(--resume --journal FILE), or take it back (--undo), before anything else is done. "
+            "If the file is lost and the cluster is as you want it, remove the annotation "
+            f"{UNFINISHED} from the Lease {NAMESPACE}/{name}."
+        )
 
 
 def is_live(held: Held, now: float) -> bool:
