@@ -12,11 +12,16 @@ import pytest
 from msgspec.structs import replace
 
 from replant.cluster.answers import Request
-from replant.errors import Halted, Refused
+from replant.cluster.ports import PODS
+from replant.errors import Halted, Missing, Refused
+from replant.execute.draining import DrainRules
+from replant.execute.following import follow
 from replant.execute.journal import Mark, State
 from replant.execute.journal.files import FileJournals
+from replant.execute.run import Applying, How
 from replant.execute.timing import read
 from replant.plan.model import Goal
+from replant.report.runs import text
 from tests.execute.living import Ground, ground, sandbox_of, small
 
 EBS = "kubernetes.io/aws-ebs"
@@ -49,7 +54,7 @@ def test_a_plan_is_carried_out_and_verified(tmp_path: Path) -> None:
         assert [run.state for run in await it.journals().runs()] == [State.DONE]
         assert all(outage.longest < 60 for outage in result.outages)
         assert (await acts(it))[-1] == "RestartLeader"
-        assert result.counts.acts["RestartLeader"] == 1
+        assert result.acts["RestartLeader"] == 1
 
     live(story, tmp_path)
 
@@ -134,6 +139,10 @@ def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
             await applying.begin(await it.plan(Goal.ENABLE, EBS), {})
         (run,) = await journals.runs()
         # Nobody finds this run in the cluster's own journal; the Lease tells of it.
+        found = await follow(it.reader, it.journals(), it.timing.now())
+        assert found is not None
+        assert (found.id, found.goal, found.at_work) == (run.id, "enable", "")
+        assert f"unfinished (its journal is {tmp_path / 'journal'} on " in found.state
         with pytest.raises(Refused, match=f"its journal in a file: {run.id} .*/journal on "):
             await it.applying().begin(await it.plan(Goal.ENABLE, EBS), {})
         written = (tmp_path / "journal").read_bytes()
@@ -151,14 +160,15 @@ def test_a_journal_in_a_file_does_as_well(tmp_path: Path) -> None:
     live(story, tmp_path)
 
 
-def test_nothing_is_touched_where_a_drain_would_drop_something(tmp_path: Path) -> None:
-    naked = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "naked", "namespace": "default"},
-        "spec": {"nodeName": "workers-1", "containers": [{"name": "it", "image": "it"}]},
-    }
+NAKED = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "naked", "namespace": "default"},
+    "spec": {"nodeName": "workers-1", "containers": [{"name": "it", "image": "it"}]},
+}
 
+
+def test_nothing_is_touched_where_a_drain_would_drop_something(tmp_path: Path) -> None:
     async def story(it: Ground) -> None:
         plan = await it.plan(Goal.ENABLE, EBS)
         with pytest.raises(Refused, match=r"default/naked on workers-1 has no controller"):
@@ -166,7 +176,70 @@ def test_nothing_is_touched_where_a_drain_would_drop_something(tmp_path: Path) -
         assert await migrated(it) == [False] * 4
         assert await it.journals().runs() == []
 
-    live(story, tmp_path, objects=[naked])
+    live(story, tmp_path, objects=[NAKED])
+
+
+def test_a_pod_that_was_allowed_to_go_is_missed_by_nobody(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        def applying() -> Applying:
+            return it.applying(how=How(rules=DrainRules(naked_pods=True)))
+
+        first = applying()
+        it.shown.when("2 of 4 nodes", lambda: first.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await first.begin(await it.plan(Goal.ENABLE, EBS), {})
+        it.shown.calls.clear()
+        with pytest.raises(Missing):
+            await it.reader.get(PODS, "naked", namespace="default")
+        (run,) = await it.journals().runs()
+        for go_on in (applying().resume, applying().undo):
+            checks = {check.check: check.message for check in (await go_on(run.id)).checks}
+            assert checks["pods"].endswith(" Deleted, as allowed: Pod default/naked.")
+
+    live(story, tmp_path, objects=[NAKED])
+
+
+def test_a_run_in_several_processes_is_told_as_one(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        began = it.timing.now()
+        first, second = it.applying(), it.applying()
+        it.shown.when("1 of 4 nodes", lambda: first.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await first.begin(await it.plan(Goal.ENABLE, EBS), {})
+        (run,) = await it.journals().runs()
+        it.shown.calls.clear()
+        it.shown.when("3 of 4 nodes", lambda: second.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await second.resume(run.id)
+        done = await it.applying().resume(run.id)
+        assert (done.resumed, done.acts["Cordon"], done.acts["Switch"]) == (True, 4, 6)
+        assert done.seconds == pytest.approx(it.timing.now() - began, abs=60)
+        assert "6 switches of gates, 4 nodes taken out" in text(done)
+        # The way back is another one.
+        turned = it.timing.now()
+        back = await it.applying().undo(run.id)
+        assert (back.resumed, back.acts["Cordon"]) == (False, 4)
+        assert back.seconds <= it.timing.now() - turned
+
+    live(story, tmp_path)
+
+
+def test_all_that_is_not_well_is_named(tmp_path: Path) -> None:
+    spare = [{"name": name, "plugin": "aws-ebs"} for name in ("fast", "slow")]
+
+    async def story(it: Ground) -> None:
+        applying = it.applying()
+        it.shown.when("1 of 4 nodes", lambda: applying.stop("enough"))
+        with pytest.raises(Halted, match="enough"):
+            await applying.begin(await it.plan(Goal.ENABLE, EBS), {})
+        for name in ("fast", "slow"):
+            path = f"/apis/storage.k8s.io/v1/storageclasses/{name}"
+            await it.reader.connection.ask(Request("DELETE", path))
+        (run,) = await it.journals().runs()
+        with pytest.raises(Halted, match=r"In all: StorageClass fast, StorageClass slow\."):
+            await it.applying().resume(run.id)
+
+    live(story, tmp_path, classes=[{"name": "gp2", "plugin": "aws-ebs", "default": True}, *spare])
 
 
 def test_two_do_not_work_at_once(tmp_path: Path) -> None:

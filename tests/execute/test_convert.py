@@ -147,7 +147,7 @@ def test_where_nothing_is_redirected_workloads_are_scaled_down_for_it(tmp_path: 
         plan = await it.plan(Goal.CONVERT, EBS, accepted=Accepted(scale_down=True))
         result = await it.applying().begin(plan, {})
         assert {check.outcome for check in result.checks} == {"passed"}
-        assert result.counts.acts["RestartLeader"] == 2, "once for each workload"
+        assert result.acts["RestartLeader"] == 2, "once for each workload"
         assert await native(it) == 5
         sets = await listed(it, STATEFUL_SETS)
         assert {name: obj["spec"]["replicas"] for name, obj in sets.items()} == {

@@ -14,6 +14,7 @@ from replant.execute import engine as loop
 from replant.execute.acts import Act, Cordon, Decision, Evict, Progress, Wait
 from replant.execute.engine import Engine
 from replant.execute.journal import Entry, Mark
+from replant.execute.recounting import counted
 from replant.execute.world import World
 from tests.execute.living import Shown
 from tests.execute.memory import Clock
@@ -115,7 +116,7 @@ def test_an_eviction_is_written_once_however_often_a_budget_refuses_it() -> None
     rig = Rig(failing(EvictionBlocked("budget"), 50))
     engine = rig.run(Stage(EVICT, enough=51))
     assert rig.acts == ["Evict"]
-    assert engine.counts.acts == {"Evict": 1}
+    assert counted(engine.deeds) == {"Evict": 1}
 
 
 def test_what_is_under_way_is_written_before_it_is_done() -> None:

@@ -174,7 +174,7 @@ def test_what_cannot_roll_is_scaled_down_and_up(
         assert {check.outcome for check in result.checks} == {"passed"}
         await seen_native(it, RESOURCES[kind])
         # Nobody leads who may wait for a detach that the driver has overtaken.
-        assert result.counts.acts.get("RestartLeader", 0) == (0 if migrated else 1)
+        assert result.acts.get("RestartLeader", 0) == (0 if migrated else 1)
         assert (await it.applying().undo(result.run)).state is State.UNDONE
         await seen_in_tree(it, RESOURCES[kind])
         assert len(await pods_of(it)) == 1

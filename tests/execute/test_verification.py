@@ -495,7 +495,10 @@ def test_pods_are_compared_by_what_makes_them(
     now = replace(Census(nodes=(Node("a", True, False),)), **are)
 
     told = failed(verify(plan, before, now)).get("pods")
+    allowed = failed(verify(plan, before, now, frozenset(pod.key for pod in were))).get("pods")
 
+    # What others make they make again where it was let go; only what nobody made may be gone.
+    assert allowed == (None if named == "Pod shop/naked" else told)
     assert (told.objects if told else ()) == ((named,) if named else ())
     if named == "Pod shop/naked":
         assert told is not None
@@ -517,6 +520,13 @@ def test_of_many_objects_the_first_are_named_and_the_others_counted() -> None:
 
     assert len(told.objects) == SHOWN
     assert told.concerned.endswith("pv-09 and 2 more")
+    assert told.told == f"{told.message} In all: {told.concerned}."
+
+
+def test_of_one_object_the_sentence_is_enough() -> None:
+    plan, before, now = world()
+    told = failed(verify(plan, before, with_volume(now, digest="1")))["volumes"]
+    assert told.told == told.message
 
 
 # What goes into a census

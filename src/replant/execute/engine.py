@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from replant.errors import Final, Halted, Missing, ReplantError, Retryable
@@ -16,6 +16,7 @@ from replant.execute.insisting import pause
 from replant.execute.journal import Entry, Journal, Mark
 from replant.execute.lease import STATUS, WAITS, Lease
 from replant.execute.mirror import Mirror
+from replant.execute.recounting import Deed, deeds
 from replant.execute.stages import Stage
 from replant.execute.timing import Timing, written
 from replant.execute.world import World
@@ -52,18 +53,6 @@ class Display(Protocol):
     def note(self, text: str) -> None:
         """Something that a person should know."""
         ...
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a run has done, in this process."""
-
-    acts: dict[str, int] = field(default_factory=dict)
-
-    def add(self, act: Act) -> None:
-        """One more of these."""
-        name = type(act).__name__
-        self.acts[name] = self.acts.get(name, 0) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +94,8 @@ class Engine:
         """By wait: since when."""
         self._relisted = 0.0
         self._stopping = ""
-        self.counts = Counts()
+        self.deeds: set[Deed] = set()
+        """What was written down, and then done or tried."""
 
     def stop(self, why: str) -> None:
         """Have it end as soon as what is under way has ended."""
@@ -213,7 +203,6 @@ class Engine:
             now = self._timing.now()
             if error is None:
                 self._held.pop(target, None)
-                self.counts.add(act)
                 stage.learn(act, task.result(), now)
                 continue
             if not isinstance(error, ReplantError):
@@ -284,6 +273,7 @@ class Engine:
     async def _write(self, *entries: Entry) -> None:
         with self._forgiving():
             await self._journal.write(entries)
+        self.deeds.update(deeds(entries))
 
     def _entry(self, step: Step, act: Act) -> Entry:
         return Entry(

@@ -20,7 +20,7 @@ from replant.errors import Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
 from replant.execute.census import baseline, take_census
 from replant.execute.draining import DrainRules
-from replant.execute.engine import Counts, Display, Engine
+from replant.execute.engine import Display, Engine
 from replant.execute.entrusting import Entrusting
 from replant.execute.hands import Hands
 from replant.execute.insisting import insist
@@ -40,6 +40,7 @@ from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
 from replant.execute.patience import Patience
+from replant.execute.recounting import counted, deeds, let_go, on_this_way
 from replant.execute.refusals import (
     IDENTITY,
     refuse_foreign,
@@ -57,7 +58,7 @@ from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
 from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
-from replant.execute.timing import Timing, written
+from replant.execute.timing import Timing, read, written
 from replant.execute.verification import Checked, Outcome, verify
 from replant.execute.versioning import Versioning
 from replant.execute.witnessing import WitnessedJournal, recalled
@@ -106,8 +107,11 @@ class Result:
     run: str
     state: State
     seconds: float
-    """In this process."""
-    counts: Counts
+    """Since it was begun, or turned back; also those in which nobody was at work."""
+    resumed: bool
+    """Whether other processes have gone a part of the way."""
+    acts: dict[str, int]
+    """How many of each there were on the way, in all processes."""
     outages: list[Outage]
     checks: Sequence[Checked]
 
@@ -260,7 +264,6 @@ class Applying:
                     await self._lease.release()
 
     async def _carry_out(self, run: Run, journal: Journal, plan: Plan) -> Result:
-        started = self._timing.now()
         journal = WitnessedJournal(journal, self._outages)
         self._engine = engine = Engine(
             world=self._world,
@@ -285,7 +288,7 @@ class Applying:
                 except Exception:
                     await self._part(engine, step, stage)
                     raise
-            checks = await self._verified(plan, run)
+            checks = await self._verified(plan, run, engine)
             # Before the journal's end: who is killed in between has a run to resume, and no mark.
             await self._lease.mark("")
             state = State.UNDONE if run.undoing else State.DONE
@@ -300,8 +303,16 @@ class Applying:
             raise Halted(why) from error
         finally:
             await journal.aclose()
-        seconds = self._timing.now() - started
-        return Result(run.header.id, state, seconds, engine.counts, self.outages, checks)
+        before = on_this_way(run.entries)
+        return Result(
+            run=run.header.id,
+            state=state,
+            seconds=max(0.0, self._timing.now() - read(run.turned)),
+            resumed=bool(before),
+            acts=counted([*deeds(before), *engine.deeds]),
+            outages=self.outages,
+            checks=checks,
+        )
 
     async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
         """Have the controllers forget their detaches: whoever goes on may come too late for it."""
@@ -367,15 +378,16 @@ class Applying:
             timeout=self._how.patience.detach, settled=settled,
         )  # fmt: skip
 
-    async def _verified(self, plan: Plan, run: Run) -> Sequence[Checked]:
+    async def _verified(self, plan: Plan, run: Run, engine: Engine) -> Sequence[Checked]:
         """Look until all is well; Halted says what is not, and will not be by itself."""
+        gone = let_go([*deeds(run.entries), *engine.deeds])
         until = self._timing.now() + self._how.patience.pods
         right_at = self._timing.now()
         while True:
             asked = self._timing.now()
             now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
             until += self._timing.now() - asked  # while it is away, nothing can come right
-            checks = verify(plan, run.before, now)
+            checks = verify(plan, run.before, now, gone)
             bad = [it for it in checks if it.outcome is not Outcome.PASSED]
             if not bad:
                 return checks
@@ -383,7 +395,7 @@ class Applying:
                 right_at = self._timing.now()
             wrong = self._timing.now() > right_at + DOUBT
             if wrong or self._timing.now() > until or self._stopping:
-                found = " ".join(it.message for it in bad)
+                found = " ".join(it.told for it in bad)
                 raise Halted(f"All steps are done, but not all is well. {found}")
             await self._lease.renew({})
             await self._timing.sleep(VERIFY_AGAIN)

@@ -62,26 +62,43 @@ class Checked:
     @property
     def concerned(self) -> str:
         """The objects, as a person reads them."""
-        return ", ".join(self.objects) + (f" and {self.more:,} more" if self.more else "")
+        return _named(self.objects, self.more)
+
+    @property
+    def told(self) -> str:
+        """The sentence, and the objects where there are others than the one it is about."""
+        others = f" In all: {self.concerned}." if len(self.objects) > 1 else ""
+        return self.message + others
 
 
-def verify(plan: Plan, before: Census, now: Census) -> tuple[Checked, ...]:
+def verify(
+    plan: Plan, before: Census, now: Census, let_go: frozenset[str] = frozenset()
+) -> tuple[Checked, ...]:
     """Every check, for a plan of which all steps are done; for an undo, that plan itself.
 
-    ``before`` may be a baseline. What was not well even then is not held against the plan.
+    ``before`` may be a baseline. What was not well even then is not held against the plan. Pods
+    that were ``let_go``, by namespace and name, may be gone though nobody makes them again.
     """
-    comparison = Comparison(plan, Joined(before), Joined(now))
+    comparison = Comparison(plan, Joined(before), Joined(now), let_go)
     return tuple(
         _checked(word, well, list(look(comparison))) for word, (look, well) in CHECKS.items()
     )
 
 
 def _checked(word: str, well: str, problems: list[Problem]) -> Checked:
-    if not problems:
-        return Checked(word, Outcome.PASSED, well)
     wrong = [it for it in problems if it.outcome is Outcome.WRONG]
-    told = wrong or problems
-    objects_ = tuple(dict.fromkeys(it.object for it in told))
-    return Checked(
-        word, told[0].outcome, told[0].message, objects_[:SHOWN], max(len(objects_) - SHOWN, 0)
-    )
+    told = wrong or [it for it in problems if it.outcome is Outcome.NOT_YET]
+    if not told:
+        allowed = f" {problems[0].message}: {_named(*_first(problems))}." if problems else ""
+        return Checked(word, Outcome.PASSED, well + allowed)
+    return Checked(word, told[0].outcome, told[0].message, *_first(told))
+
+
+def _first(problems: list[Problem]) -> tuple[tuple[str, ...], int]:
+    """The first objects, and how many there are beyond these."""
+    found = tuple(dict.fromkeys(it.object for it in problems))
+    return found[:SHOWN], max(len(found) - SHOWN, 0)
+
+
+def _named(objects_: tuple[str, ...], more: int) -> str:
+    return ", ".join(objects_) + (f" and {more:,} more" if more else "")

@@ -7,14 +7,27 @@ from typing import Any
 import msgspec
 
 from replant.execute.run import Result
+from replant.report.wording import number_of
 
 SHOWN = 20
+_MOVES = (
+    ("Switch", "switch", "of gates"),
+    ("Cordon", "node", "taken out"),
+    ("Evict", "pod", "moved"),
+    ("Annotate", "volume", "annotated"),
+    ("CreateClass", "class", "made again"),
+    ("MakeObject", "object", "made"),
+    ("RemoveObject", "object", "removed"),
+    ("RewriteTemplate", "template", "rewritten"),
+    ("ScaleWorkload", "workload", "scaled"),
+    ("ReplaceVolume", "volume", "replaced"),
+)
 
 
 def text(result: Result) -> str:
     """For a terminal."""
     lines = [
-        f"Run {result.run}: {result.state} in {duration(result.seconds)}.",
+        f"Run {result.run}: {result.state} in {duration(result.seconds)}{_pauses(result)}.",
         f"  {_moved(result)}",
     ]
     if result.outages:
@@ -40,7 +53,7 @@ def as_data(result: Result) -> dict[str, Any]:
         "run": result.run,
         "state": result.state,
         "seconds": round(result.seconds, 1),
-        "acts": result.counts.acts,
+        "acts": result.acts,
         "outages": [
             {
                 "workload": it.workload,
@@ -66,22 +79,14 @@ def duration(seconds: float) -> str:
     return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
 
 
+def _pauses(result: Result) -> str:
+    return ", pauses included" if result.resumed else ""
+
+
 def _moved(result: Result) -> str:
-    acts = result.counts.acts
     parts = [
-        f"{acts[name]:,} {noun}{(acts[name] != 1) * plural}{rest}"
-        for name, noun, plural, rest in (
-            ("Switch", "switch", "es", " of gates"),
-            ("Cordon", "node", "s", " taken out"),
-            ("Evict", "pod", "s", " moved"),
-            ("Annotate", "volume", "s", " annotated"),
-            ("CreateClass", "class", "es", " made again"),
-            ("MakeObject", "object", "s", " made"),
-            ("RemoveObject", "object", "s", " removed"),
-            ("RewriteTemplate", "template", "s", " rewritten"),
-            ("ScaleWorkload", "workload", "s", " scaled"),
-            ("ReplaceVolume", "volume", "s", " replaced"),
-        )
-        if acts.get(name)
+        f"{number_of(result.acts[name], what)} {done}"
+        for name, what, done in _MOVES
+        if result.acts.get(name)
     ]
     return (", ".join(parts) or "nothing had to be done") + "."

@@ -40,7 +40,9 @@ def human_bytes(size: int) -> str:
 
 def noun_for(count: int, noun: str) -> str:
     """The noun, in the plural where it has one and the count wants it."""
-    return noun if count == 1 or noun == "info" else f"{noun}s"
+    if count == 1 or noun == "info":
+        return noun
+    return f"{noun}es" if noun.endswith(("ch", "s")) else f"{noun}s"
 
 
 def number_of(count: int, noun: str) -> str:

@@ -96,6 +96,12 @@ class Run:
         return any(it.mark is Mark.UNDO for it in self.entries)
 
     @property
+    def turned(self) -> str:
+        """When it was begun, or turned back."""
+        turns = [it.at for it in self.entries if it.mark is Mark.UNDO]
+        return turns[-1] if turns else self.header.started
+
+    @property
     def last_begun(self) -> str:
         """The step of the plan to which it has come at most; nothing if none was begun.
 

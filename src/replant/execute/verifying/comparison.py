@@ -27,7 +27,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be."""
+    """Something that is not as it should be; if it passes, because a person has allowed it."""
 
     object: str
     message: str
@@ -45,6 +45,8 @@ class Comparison:
     plan: Plan
     before: Joined
     now: Joined
+    let_go: frozenset[str] = frozenset()
+    """Pods, by namespace and name, that had to leave their node."""
 
     @cached_property
     def _end(self) -> tuple[Process, dict[str, Process]]:

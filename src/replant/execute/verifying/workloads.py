@@ -57,6 +57,8 @@ def _singly(it: Comparison, were: list[Pod]) -> Problems:
             continue  # a static pod goes with its node
         if now or pod.owner:
             yield Problem(f"Pod {pod.key}", _why_not_ready(it, pod.key, now))
+        elif pod.key in it.let_go:
+            yield Problem(f"Pod {pod.key}", "Deleted, as allowed", Outcome.PASSED)
         else:
             message = (
                 f"Pod {pod.key} was ready before and is gone, and nobody makes it again: make it "
