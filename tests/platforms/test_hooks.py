@@ -167,15 +167,25 @@ def test_last_words_have_a_bound(script: Script) -> None:
     assert len(str(failed.value)) < 1000
 
 
-def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+def test_a_command_that_is_no_longer_there(script: Script, tmp_path: Path) -> None:
+    hook = Hooks(script("exit 0"))
+    (tmp_path / "a hook").unlink()
     with pytest.raises(Final, match="is not there"):
-        observed(Hooks(str(tmp_path / "nothing")))
+        observed(hook)
 
 
-def test_a_command_that_may_not_be_executed(tmp_path: Path) -> None:
-    (tmp_path / "text").write_text("#!/bin/sh\n")
+def test_a_command_that_may_no_longer_be_executed(script: Script, tmp_path: Path) -> None:
+    hook = Hooks(script("exit 0"))
+    (tmp_path / "a hook").chmod(0o644)
     with pytest.raises(Final, match="may not be executed"):
-        observed(Hooks(str(tmp_path / "text")))
+        observed(hook)
+
+
+@pytest.mark.parametrize("name", ["nothing", "text", "."])
+def test_what_cannot_be_executed_is_refused_at_once(name: str, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("#!/bin/sh\n")
+    with pytest.raises(InputError, match=r"the hook: .* is nothing that can be executed"):
+        Hooks(str(tmp_path / name))
 
 
 def test_a_command_that_is_no_program(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -67,6 +68,13 @@ class Hooks:
             raise InputError(f"cannot be split into words: {error}", source="the hook") from error
         if not self._command or not self._command[0] or "\0" in command:
             raise InputError("names no command", source="the hook")
+        if not shutil.which(self._command[0]):
+            # Said now, a slip of the pen leaves no run behind that has to be resumed.
+            raise InputError(
+                f"{shown(self._command[0])} is nothing that can be executed: name a command that "
+                "is found in PATH, or the path of a file that may be executed",
+                source="the hook",
+            )
         self._name = f"the hook {shown(self._command[0])}"
         self._timeout = timeout
 
