@@ -101,7 +101,11 @@ def test_json_and_yaml_are_the_same_and_whole(halfway: str) -> None:
     assert [it["name"] for it in plugin["nodes"] if it["migrated"]] == ["done-0", "done-1"]
     assert sum(it["csi"] + it["inTree"] for it in plugin["nodes"]) == 12
     assert plugin["hidden"] == []
+    each = plugin["volumes"].pop("each")
     assert plugin["volumes"] == {"inTree": 12, "marked": 12, "neverMarked": 0, "native": 0}
+    assert len(each) == 12
+    assert {it["migratedTo"] for it in each} == {EBS}
+    assert min(it["claim"] for it in each) == "default/data-db-0"
 
 
 def test_a_plugin_that_is_named_is_shown_whether_or_not_it_is_used(halfway: str) -> None:
@@ -226,17 +230,49 @@ def test_replicas_that_differ_are_each_shown_and_what_is_hidden_is_said_so() -> 
     assert "kube-scheduler: hidden" in text(of(pv(), one, other))
 
 
+PROVISIONED = {"pv.kubernetes.io/provisioned-by": AWS}
+MARKED = pv(
+    "marked",
+    metadata={"annotations": {**PROVISIONED, "pv.kubernetes.io/migrated-to": EBS}},
+    claimRef=claim_ref(),
+)
+UNMARKED = pv("unmarked", metadata={"annotations": PROVISIONED})
+NATIVE = pv("native", csi={"driver": EBS, "volumeHandle": "vol-2"})
+OTHER = pv("other", csi={"driver": "other", "volumeHandle": "x"})
+ALL_SORTS = (MARKED, UNMARKED, pv("by-hand"), NATIVE, OTHER, driver())
+
+
+def test_each_volume_is_shown_with_what_it_is_marked_with_where_it_is_asked_for() -> None:
+    assert "shop/data" not in text(of(*ALL_SORTS))
+    lines = text(of(*ALL_SORTS), volumes=True).splitlines()
+    start = next(number for number, line in enumerate(lines) if "MIGRATED-TO" in line)
+    assert [line.split() for line in lines[start + 1 : start + 5]] == [
+        ["by-hand", "-", "in-tree", "-", "(made", "by", "hand)"],
+        ["marked", "shop/data", "in-tree", EBS],
+        ["native", "-", "native", "-"],
+        ["unmarked", "-", "in-tree", "-"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("objects", "named"),
+    [
+        (ALL_SORTS, True),
+        ((UNMARKED,), False),
+        ((UNMARKED, component("--feature-gates=CSIMigrationAWS=false")), False),
+        ((UNMARKED, component("--feature-gates=CSIMigrationAWS=true")), True),
+        ((MARKED, NATIVE, pv("by-hand")), False),
+    ],
+)
+def test_volumes_that_should_be_marked_and_are_not_are_named(
+    objects: tuple[Object, ...], named: bool
+) -> None:
+    assert ("not marked: unmarked\n" in text(of(*objects))) is named
+    assert ("not marked" in text(of(*objects))) is named
+
+
 def test_volumes_are_counted_by_how_they_are_stored_and_marked() -> None:
-    provisioned = {"pv.kubernetes.io/provisioned-by": AWS}
-    marked = {**provisioned, "pv.kubernetes.io/migrated-to": EBS}
-    (plugin,) = of(
-        pv("marked", metadata={"annotations": marked}),
-        pv("unmarked", metadata={"annotations": provisioned}),
-        pv("by-hand"),
-        pv("native", csi={"driver": EBS, "volumeHandle": "vol-2"}),
-        pv("other", csi={"driver": "other", "volumeHandle": "x"}),
-        driver(),
-    ).plugins
+    (plugin,) = of(*ALL_SORTS).plugins
 
     assert (plugin.volumes.in_tree, plugin.volumes.marked) == (3, 1)
     assert (plugin.volumes.never_marked, plugin.volumes.native) == (1, 1)

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from replant.gardener.providers import Provider
     from replant.gates.versions import Version
-    from replant.inventory.standing import Standing
     from replant.report.standing import RunStanding
 
 FORMATS = ("table", "json", "yaml")
@@ -35,6 +34,9 @@ Examples:
   # The same, where the operator was told another minor
   replant status --shoots --provider aws --migration-version 1.19
 \b
+  # Every volume, and which driver it is marked with
+  replant status --volumes
+\b
   # For a script
   replant status -o json | jq '.plugins[].nodes[] | select(.migrated | not).name'
 """
@@ -50,6 +52,10 @@ Examples:
 @options.migration_version
 @options.legacy_classes
 @click.option("--nodes", "every_node", is_flag=True, help="A line for each node, not only counts.")
+@click.option(
+    "--volumes", "every_volume", is_flag=True,
+    help="A line for each volume: its claim, how it is stored, and what it is marked with.",
+)  # fmt: skip
 @click.option(
     "-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
     help="Look at files instead of a cluster.",
@@ -68,6 +74,7 @@ def command(
     /,
     plugins: tuple[str, ...],
     every_node: bool,
+    every_volume: bool,
     shoots: bool,
     output: str,
     verbose: bool,
@@ -86,6 +93,7 @@ def command(
     from replant.cli.scanning import Scanning
     from replant.gardener.providers import PROVIDERS
     from replant.inventory.standing import standing
+    from replant.report.standing import document, text
 
     report = Report(verbose=verbose)
     if shoots:
@@ -108,7 +116,11 @@ def command(
         report.problem(error)
         ctx.exit(FAILED)
     run = None if given["paths"] else _run(journal, given, report)
-    click.echo(rendered(found, output, run, every_node=every_node), nl=False)
+    if output == "table":
+        told = text(found, run, nodes=every_node, volumes=every_volume)
+    else:
+        told = rendered(document(found, run), output)
+    click.echo(told, nl=False)
     ctx.exit(FAILED if report.failed else 0)
 
 
@@ -133,9 +145,8 @@ def _shoots(
 
     from replant.cli.connecting import connected
     from replant.gardener.standing import ShootStanding
-    from replant.manifests import yamltext
     from replant.operator.survey import survey
-    from replant.report import json_document, shoots
+    from replant.report import shoots
 
     async def look() -> list[ShootStanding]:
         async with connected(given, report.note) as reader:
@@ -144,11 +155,9 @@ def _shoots(
     found = asyncio.run(look())
     if unread := [it.cluster for it in found if it.unread]:
         report.problem(f"{len(unread)} of {len(found)} shoots could not be read")
-    if output == "json":
-        return json_document.json_text(shoots.document(found))
-    if output == "yaml":
-        return yamltext.dump(shoots.document(found))
-    return shoots.text(found)
+    if output == "table":
+        return shoots.text(found)
+    return rendered(shoots.document(found), output)
 
 
 def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | None:
@@ -187,15 +196,9 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
     return None
 
 
-def rendered(
-    found: Standing, output: str, run: RunStanding | None = None, *, every_node: bool = False
-) -> str:
-    """A standing in one of the formats, with the run that is under way, if any."""
+def rendered(data: Any, output: str) -> str:
+    """Plain data as JSON or YAML."""
     from replant.manifests import yamltext
-    from replant.report import json_document, standing
+    from replant.report import json_document
 
-    if output == "json":
-        return json_document.json_text(standing.document(found, run))
-    if output == "yaml":
-        return yamltext.dump(standing.document(found, run))
-    return standing.text(found, run, nodes=every_node)
+    return json_document.json_text(data) if output == "json" else yamltext.dump(data)

@@ -53,8 +53,20 @@ class NodeStanding(_Part, frozen=True, kw_only=True):
     """How many the driver has."""
 
 
+class VolumeMark(_Part, frozen=True, kw_only=True):
+    """A volume, and whether it is marked with ``migrated-to``."""
+
+    name: str
+    claim: str
+    """Its namespace and name; empty where it is bound to none."""
+    native: bool
+    migrated_to: str
+    """The driver that it is marked with; empty where it is not marked."""
+    never_marked: bool
+
+
 class VolumeStanding(_Part, frozen=True, kw_only=True):
-    """How many volumes there are, by how they are stored and marked."""
+    """How many volumes there are, by how they are stored and marked, and each of them."""
 
     in_tree: int
     marked: int
@@ -62,6 +74,14 @@ class VolumeStanding(_Part, frozen=True, kw_only=True):
     never_marked: int
     """Those that nobody provisioned: these are never marked, and need not be."""
     native: int
+    each: tuple[VolumeMark, ...]
+
+    @property
+    def not_marked(self) -> tuple[str, ...]:
+        """Those that controllers which redirect would have marked."""
+        return tuple(
+            it.name for it in self.each if not (it.native or it.never_marked or it.migrated_to)
+        )
 
 
 class Stuck(_Part, frozen=True, kw_only=True):
@@ -99,6 +119,13 @@ class PluginStanding(_Part, frozen=True, kw_only=True):
     def not_migrated(self) -> tuple[str, ...]:
         """The nodes that do not."""
         return tuple(it.name for it in self.nodes if not it.migrated)
+
+    @property
+    def marking(self) -> bool:
+        """Whether volumes are being marked: a controller that redirects does it at once."""
+        return self.volumes.marked > 0 or any(
+            it.redirects for it in self.components if it.component == COMPONENTS[0]
+        )
 
     @property
     def without_driver(self) -> tuple[str, ...]:
@@ -202,12 +229,25 @@ def _process(server: Version | None, gates: dict[str, bool]) -> Process | None:
 
 def _volumes(inventory: Inventory, plugin: str) -> VolumeStanding:
     mine = [it for it in inventory.volumes if _plugin_behind(it) == plugin]
-    in_tree = [it for it in mine if it.plugin]
+    each = tuple(_mark(it) for it in sorted(mine, key=lambda it: it.name))
+    in_tree = [it for it in each if not it.native]
     return VolumeStanding(
         in_tree=len(in_tree),
-        marked=sum(MIGRATED_TO in it.annotations for it in in_tree),
-        never_marked=sum(PROVISIONED_BY not in it.annotations for it in in_tree),
-        native=len(mine) - len(in_tree),
+        marked=sum(bool(it.migrated_to) for it in in_tree),
+        never_marked=sum(it.never_marked for it in in_tree),
+        native=len(each) - len(in_tree),
+        each=each,
+    )
+
+
+def _mark(volume: Volume) -> VolumeMark:
+    native = not volume.plugin
+    return VolumeMark(
+        name=volume.name,
+        claim="/".join(volume.claim or ()),
+        native=native,
+        migrated_to=volume.annotations.get(MIGRATED_TO, ""),
+        never_marked=not native and PROVISIONED_BY not in volume.annotations,
     )
 
 

@@ -14,7 +14,7 @@ from replant.inventory.standing import (
     PluginStanding,
     ReplicaStanding,
     Standing,
-    VolumeStanding,
+    VolumeMark,
 )
 from replant.report.wording import number_of
 
@@ -48,11 +48,17 @@ def document(standing: Standing, run: RunStanding | None = None) -> dict[str, An
     return data
 
 
-def text(standing: Standing, run: RunStanding | None = None, *, nodes: bool = False) -> str:
-    """The standing in lines; with ``nodes``, a line for each node of each plugin."""
+def text(
+    standing: Standing,
+    run: RunStanding | None = None,
+    *,
+    nodes: bool = False,
+    volumes: bool = False,
+) -> str:
+    """The standing in lines; with a line for each node or volume of each plugin, if wanted."""
     lines = [*_run(run), *_heading(standing)]
     for plugin in standing.plugins:
-        lines += ["", *_plugin(plugin, every_node=nodes)]
+        lines += ["", *_plugin(plugin, every_node=nodes, every_volume=volumes)]
     return "\n".join(map(printable, lines)) + "\n"
 
 
@@ -83,13 +89,15 @@ def _heading(standing: Standing) -> Iterator[str]:
         yield "There is no volume and no class of a plugin that a driver takes over from."
 
 
-def _plugin(plugin: PluginStanding, *, every_node: bool) -> Iterator[str]:
+def _plugin(plugin: PluginStanding, *, every_node: bool, every_volume: bool) -> Iterator[str]:
     yield f"{plugin.plugin} → {plugin.driver}" + (
         "" if plugin.driver_installed else ", which is not installed"
     )
     yield from _rows("gates", [*_components(plugin)])
     yield from _rows("nodes", [*(_every_node if every_node else _nodes)(plugin)])
-    yield from _rows("volumes", [*_volumes(plugin.volumes)])
+    yield from _rows("volumes", [*_volumes(plugin)])
+    if every_volume:
+        yield from (f"{_INDENT}{row}" for row in _every_volume(plugin.volumes.each))
     if plugin.attachable:
         by_csi, in_tree = (
             sum(it.csi for it in plugin.nodes),
@@ -153,13 +161,31 @@ def _node(it: NodeStanding) -> str:
     return f"{ready:<5}  {migrated:<8}  {driver:<6}  {it.csi:>3}  {it.in_tree:>7}"
 
 
-def _volumes(volumes: VolumeStanding) -> Iterator[str]:
+def _volumes(plugin: PluginStanding) -> Iterator[str]:
+    volumes = plugin.volumes
     never = f" ({volumes.never_marked:,} made by hand, which are never marked)"
     yield (
         f"{volumes.in_tree:,} stored in-tree, {volumes.marked:,} marked with migrated-to"
         + (never if volumes.never_marked else "")
         + f"; {volumes.native:,} native"
     )
+    if plugin.marking and volumes.not_marked:
+        yield f"not marked: {_named(volumes.not_marked)}"
+
+
+def _every_volume(volumes: Sequence[VolumeMark]) -> Iterator[str]:
+    rows = [("VOLUME", "CLAIM", "STORED", "MIGRATED-TO")]
+    rows += [
+        (it.name, it.claim or "-", "native" if it.native else "in-tree", _marked(it))
+        for it in volumes
+    ]
+    names, claims = (max(len(row[column]) for row in rows) for column in range(2))
+    for name, claim, stored, marked in rows:
+        yield f"{name:<{names}}  {claim:<{claims}}  {stored:<7}  {marked}"
+
+
+def _marked(volume: VolumeMark) -> str:
+    return volume.migrated_to or ("- (made by hand)" if volume.never_marked else "-")
 
 
 def _stuck(plugin: PluginStanding) -> Iterator[str]:
