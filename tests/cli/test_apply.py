@@ -182,6 +182,7 @@ def test_a_plan_that_somebody_has_edited_is_not_carried_out(
     [
         ((), "Nothing says how gates are switched on the platform generic"),
         (("--actuator", "hooks"), "--hook COMMAND"),
+        (("--actuator", "hooks", "--hook", "/nope", "--yes"), "the hook: /nope is nothing"),
         (("--actuator", "kubeadm"), "--agent-image IMAGE"),
         (("--actuator", "sandbox", "--parallel", "2"), "The plan allows 1 node(s) at a time"),
         (("--actuator", "sandbox"), "Nobody is there to agree: say --yes."),
@@ -238,6 +239,12 @@ class Process:
     def signal(self, which: signal.Signals) -> None:
         os.kill(self._process.pid, which)
 
+    def leave(self) -> None:
+        """Read no more of what it says."""
+        for stream in (self._process.stdout, self._process.stderr):
+            assert stream
+            stream.close()
+
     def end(self, seconds: float = 60) -> int:
         _, rest = self._process.communicate(timeout=seconds)
         self.said += rest
@@ -279,6 +286,21 @@ def test_stopped_refused_resumed_and_taken_back(serve: Callable[..., str], tmp_p
     assert f"Run {told['run']}: undone" in out
     code, _, err = apply(config, "--undo", "--yes", *named)
     assert (code, "is undone: there is nothing left to do" in err) == (1, True)
+
+
+def test_whoever_looks_on_may_go_away(serve: Callable[..., str], tmp_path: Path) -> None:
+    config = serve()
+    with Process(config, kept(planned(config), tmp_path), *ON_SANDBOX) as at_work:
+        at_work.until("under way: workers-0")
+        at_work.leave()
+        at_work.signal(signal.SIGINT)
+        assert at_work.end() == 4
+    with Process(config, "--resume", "--yes", "--report", str(tmp_path / "page")) as at_work:
+        at_work.until("step ")
+        at_work.leave()
+        assert at_work.end() == 0
+    assert (tmp_path / "page").exists()
+    assert "Run " not in replant("status", "--kubeconfig", config)[1]
 
 
 def test_a_journal_in_a_file_knows_its_cluster_and_its_way_back(

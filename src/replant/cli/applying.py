@@ -17,7 +17,7 @@ from replant.cli.actuating import Job, actuator_for, choose_actuator, timing_for
 from replant.cli.connecting import CLUSTER, connected, journals_of, place_of
 from replant.cli.display import display_of
 from replant.cli.finding import find_run, refuse_beside, refuse_unfinished
-from replant.cli.reporting import FAILED, Report
+from replant.cli.reporting import FAILED, Report, silence, tell
 from replant.cli.whole_files import WholeFile
 from replant.errors import Blocked, Halted, Refused, ReplantError, printable
 from replant.execute.draining import DrainRules
@@ -25,11 +25,9 @@ from replant.execute.engine import Display
 from replant.execute.journal import Run, State
 from replant.execute.patience import Patience
 from replant.execute.run import Applying, How, Result
-from replant.execute.timing import RealTiming, Timing
 from replant.plan.model import Goal, Plan, RollNodes
 
 if TYPE_CHECKING:
-    from replant.cluster.live import LiveReader
     from replant.execute.outages import Outage
 
 BLOCKERS = 3
@@ -88,14 +86,14 @@ def carry_out(plan: Plan, run: Run | None, given: dict[str, Any], besides: str =
     try:
         ending = asyncio.run(_carry_out(Job(plan, run is None, besides), run, given))
     except Blocked as error:
-        click.echo(f"blocker: {printable(str(error))}", err=True)
+        tell(f"blocker: {printable(str(error))}")
         return BLOCKERS
     if page:
         _report(page, ending, run, given)
     if ending.result is None:
-        click.echo(f"stopped: {printable(ending.halted)}", err=True)
+        tell(f"stopped: {printable(ending.halted)}")
         again = f"replant apply{_journal(given)}{_shoot(given)}"
-        click.echo(f"Go on with: {again} --resume. Go back with: {again} --undo.", err=True)
+        tell(f"Go on with: {again} --resume. Go back with: {again} --undo.")
         return RESUMABLE
     _tell(ending.result, given)
     return 0
@@ -324,15 +322,17 @@ def _report(page: WholeFile, ending: Ending, run: Run | None, given: dict[str, A
         page.write(run_page.render(whole, witness))
     except ReplantError as error:
         # How the run has ended matters more than its picture, so the exit code is that of the run.
-        click.echo(f"There is no report: {printable(str(error))}", err=True)
+        tell(f"There is no report: {printable(str(error))}")
     else:
-        click.echo(f"The report is in {given['report']}.", err=True)
+        tell(f"The report is in {given['report']}.")
 
 
 def _tell(result: Result, given: dict[str, Any]) -> None:
     from replant.report import runs
 
-    if given["output"] == "json":
-        click.echo(runs.json_text(result))
-    else:
-        click.echo(runs.text(result))
+    try:
+        click.echo(runs.json_text(result) if given["output"] == "json" else runs.text(result))
+    except OSError as error:
+        # The run is done all the same, and its exit code says so.
+        tell(f"There is no summary: {printable(str(error))}")
+        silence(sys.stdout)

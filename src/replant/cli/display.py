@@ -6,10 +6,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
-import click
-
+from replant.cli.reporting import silence, tell
 from replant.errors import printable
 from replant.execute.acts import Progress, Wait
 from replant.execute.engine import Display
@@ -22,6 +21,10 @@ REPEAT = 60.0
 """So many seconds after a line about a wait there is another."""
 WORTH_A_LINE = 20.0
 """A wait that is shorter is not spoken of: every drain has some."""
+BELOW = 8
+"""So many lines of a screen are left for what is below the bars."""
+REMEMBERED = 86400.0
+"""So many seconds count for the time that is left: a single node may take hours."""
 
 
 @contextmanager
@@ -70,31 +73,83 @@ class Lines:
         self._say(text)
 
     def _say(self, text: str) -> None:
-        click.echo(f"{time.strftime('%H:%M:%S')} {printable(text)}", err=True)
+        tell(f"{time.strftime('%H:%M:%S')} {printable(text)}")
 
 
 @contextmanager
 def bars(console: Console | None = None) -> Iterator[Display]:
-    """A bar for each step, with what it waits for beside it; on standard error by default."""
-    from rich.console import Console
+    """A bar for each step, with how far the last one is below; on standard error by default."""
+    from rich.console import Console, RenderableType
+    from rich.padding import Padding
     from rich.progress import (
         BarColumn,
+        Task,
         TextColumn,
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
     from rich.progress import Progress as Bars
+    from rich.table import Column
+    from rich.text import Text
 
+    screen = console or Console(file=cast("IO[str]", Unwatched(sys.stderr)))
+
+    class Shown(Bars):
+        """What is waited for may be long: beside the bars it would leave them no room."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            # Of many steps the last ones fit: the one that is under way is seen on every screen.
+            room = max(1, screen.height - BELOW)
+            yield self.make_tasks_table(self.tasks[-room:])
+            for task in self.tasks[-1:]:
+                for line, style in ((task.fields["what"], ""), (task.fields["waits"], "dim")):
+                    if line:
+                        yield Padding(Text(line, style), (0, 0, 0, 4))
+
+    class Left(TimeRemainingColumn):
+        """Says which of the two times it is."""
+
+        def render(self, task: Task) -> Text:
+            known = task.total is not None and not task.finished
+            return super().render(task) + " left" if known else Text()
+
+    name = Column(no_wrap=True, max_width=32, overflow="ellipsis")
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[what]}"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("[dim]{task.fields[waits]}"),
+        TextColumn("{task.description}", table_column=name),
+        BarColumn(),  # gives way where there is little room
+        TimeElapsedColumn(Column(no_wrap=True)),
+        Left(table_column=Column(no_wrap=True)),
     )
-    with Bars(*columns, console=console or Console(stderr=True)) as shown:
+    with Shown(*columns, console=screen, speed_estimate_period=REMEMBERED) as shown:
         yield Steps(shown)
+
+
+class Unwatched:
+    """A terminal that may go away: what is drawn on it then is dropped, and the run goes on."""
+
+    def __init__(self, terminal: IO[str]) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str) -> int:
+        """Draw it, if there is anything to draw on."""
+        with self._unless_gone():
+            self._terminal.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Have it seen."""
+        with self._unless_gone():
+            self._terminal.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._terminal, name)
+
+    @contextmanager
+    def _unless_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            silence(self._terminal)
 
 
 class Steps:
@@ -119,8 +174,8 @@ class Steps:
             self._task,
             completed=progress.done,
             total=progress.total or None,
-            what=progress.told,
-            waits=_plain(f"{first}{more}{since}"),
+            what=printable(progress.told) if progress.total else "",
+            waits=printable(f"waiting for {first}{more}{since}") if first else "",
         )
 
     def step_done(self, step: Step) -> None:  # noqa: ARG002

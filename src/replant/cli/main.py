@@ -13,7 +13,7 @@ from pathlib import PurePath
 import click
 
 from replant import __version__
-from replant.cli.reporting import FAILED
+from replant.cli.reporting import FAILED, silence
 from replant.errors import ReplantError, printable
 
 COMMANDS = {
@@ -89,8 +89,7 @@ def _outcome(prog_name: str) -> int:
         error.show()
         return FAILED
     except BrokenPipeError:
-        # Whoever read our output has seen enough; do not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)  # whoever read our output has seen enough
         return FAILED
     except (ReplantError, OSError) as error:
         click.echo(f"error: {printable(str(error))}", err=True)

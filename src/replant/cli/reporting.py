@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from typing import IO
+
 import click
 
 from replant.errors import printable
@@ -11,6 +15,19 @@ FAILED = 1
 
 SHOWN = 20
 """So many lines of one sort are shown; then they are counted."""
+
+
+def tell(text: str) -> None:
+    """Say it on standard error, if anybody is left who reads that: it fails nothing."""
+    try:
+        click.echo(text, err=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: IO[str]) -> None:
+    """Drop what is written to a stream from now on, and what it still holds at the exit too."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 class Report:
@@ -37,8 +54,8 @@ class Report:
         """Say what was not shown, and the summary."""
         for sort, count in self._said.items():
             if count > SHOWN and not self._verbose:
-                click.echo(f"{sort}: {count - SHOWN} more like these (--verbose)", err=True)
-        click.echo(summary, err=True)
+                tell(f"{sort}: {count - SHOWN} more like these (--verbose)")
+        tell(summary)
 
     def repeat(self, said: list[tuple[str, str]]) -> None:
         """Say what a Recording has kept."""
@@ -48,7 +65,7 @@ class Report:
     def _say(self, sort: str, message: object) -> None:
         count = self._said[sort] = self._said.get(sort, 0) + 1
         if self._verbose or count <= SHOWN:
-            click.echo(f"{sort}: {printable(str(message))}", err=True)
+            tell(f"{sort}: {printable(str(message))}")
 
 
 class Recording(Report):
