@@ -11,7 +11,8 @@ from replant.sandbox.server import Sandbox, open_port, serving
 from tests.real import records
 from tests.real.ground import programs
 from tests.real.ground.controlplane import ControlPlane
-from tests.sandbox.conformance import DEFINITIONS, STORIES, tell
+from tests.sandbox.conformance import DEFINITIONS, PODS, PVCS, STORIES, tell
+from tests.sandbox.refused import REFUSED
 
 Answers = dict[str, list[object]]
 
@@ -25,6 +26,23 @@ NEWER = {
     ("storage", "PATCH /apis/storage.k8s.io/v1/storageclasses/story-s"),
     # A default of a field that the old one does not have.
     ("workloads", "POST /apis/apps/v1/namespaces/NS/statefulsets"),
+    # What is not said is no longer also told to be said badly, or to be too little.
+    *(
+        ("refused-storage", f"POST {path}?dryRun=All&fieldManager={what}")
+        for path, what in (
+            ("/api/v1/persistentvolumes", "csi-empty"),
+            ("/api/v1/persistentvolumes", "csi-without-driver"),
+            ("/apis/storage.k8s.io/v1/volumeattachments", "empty"),
+            ("/apis/storage.k8s.io/v1/volumeattachments", "specless"),
+            ("/apis/storage.k8s.io/v1/csinodes", "driver-without-a-name"),
+        )
+    ),
+    *(
+        ("refused-storage", f"PATCH {PVCS}/of-{name}?fieldManager=shrunk-unbound")
+        for name in ("story-grows", "story-stays", "none")
+    ),
+    # The limit is named.
+    ("refused-workloads", f"POST {PODS}?dryRun=All&fieldManager=request-above-limit"),
 }
 """Where the newest differs from the old one, which the sandbox passes for."""
 
@@ -49,7 +67,7 @@ def test_the_sandbox_answers_as_real_kubernetes_does(
 
 def answers(http: httpx.Client, plane: ControlPlane | None = None) -> Answers:
     seen: Answers = {}
-    for story in STORIES:
+    for story in (*STORIES, *REFUSED):
         seen[story.name] = tell(http, story)
         if story is DEFINITIONS and plane:
             # It takes real Kubernetes a moment to serve what was defined.

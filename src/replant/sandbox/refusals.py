@@ -89,6 +89,16 @@ def unsupported_value(field: str, value: object, supported: Sequence[str]) -> Ca
     )
 
 
+def duplicate_value(field: str, value: str) -> Cause:
+    """A value that may be there once."""
+    return Cause(field, f'Duplicate value: "{value}"', "FieldValueDuplicate")
+
+
+def not_found_value(field: str, value: str) -> Cause:
+    """A value that must be one of what is said elsewhere."""
+    return Cause(field, f'Not found: "{value}"', "FieldValueNotFound")
+
+
 def _about(resource: Resource, name: str) -> Object:
     details: Object = {"name": name} if name else {}
     if resource.group:
@@ -195,6 +205,13 @@ def unusable_patch() -> ApiError:
     """A patch that cannot be carried out on the object as it is."""
     said = "the server rejected our request due to an error in our request"
     return ApiError(422, "Invalid", said, {})
+
+
+def unreadable_patch(why: str) -> ApiError:
+    """A patch that makes something of the object that is none of its kind."""
+    cause = {"reason": "FieldValueInvalid", "message": f"Invalid value: {why}", "field": "patch"}
+    said = f' "" is invalid: patch: {cause["message"]}'
+    return ApiError(422, "Invalid", said, {"causes": [cause]})
 
 
 def expired(message: str, continue_token: str = "") -> ApiError:

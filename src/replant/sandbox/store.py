@@ -28,7 +28,12 @@ from replant.sandbox.refusals import (
     not_found,
     too_old,
 )
-from replant.sandbox.resources import NAMESPACES, Resource
+from replant.sandbox.resources import (
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    STORAGE_CLASSES,
+    Resource,
+)
 from replant.sandbox.shelves import (
     ADDED,
     DELETED,
@@ -45,6 +50,7 @@ from replant.sandbox.shelves import (
     selected,
 )
 from replant.sandbox.structure import structure_of
+from replant.sandbox.validation import storage
 
 WINDOW = 10_000
 """So many events of a resource are remembered at least."""
@@ -328,6 +334,18 @@ class Store:
             causes += validation.change_causes(resource, old, new)
         if causes:
             raise invalid(resource, metadata["name"], causes)
+        if resource is PERSISTENT_VOLUME_CLAIMS and not subresource and storage.grows(old, new):
+            self._check_growth(new)
+
+    def _check_growth(self, claim: Object) -> None:
+        found = self.find(STORAGE_CLASSES, storage.class_of(claim))
+        if found is None or found.value().get("allowVolumeExpansion") is not True:
+            raise forbidden(
+                PERSISTENT_VOLUME_CLAIMS,
+                claim["metadata"]["name"],
+                "only dynamically provisioned pvc can be resized and the storageclass that "
+                "provisions the pvc must support resize",
+            )
 
     def _track(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from replant.sandbox import shapes
 from replant.sandbox.api import protobuf
 from replant.sandbox.ownership import UPDATE, Manager
 from replant.sandbox.refusals import (
+    ApiError,
     bad_request,
     invalid_kind,
     not_acceptable,
@@ -161,7 +163,13 @@ def read(body: bytes, media: str) -> Any:
         ) from None
 
 
-def checked_object(body: Any, resource: Resource, kind: str = "", api_version: str = "") -> Object:
+def checked_object(
+    body: Any,
+    resource: Resource,
+    kind: str = "",
+    api_version: str = "",
+    refusal: Callable[[str], ApiError] = bad_request,
+) -> Object:
     """A body that is an object of the kind that belongs here; ApiError if it is not."""
     kind, api_version = kind or resource.kind, api_version or resource.api_version
     if not isinstance(body, dict):
@@ -176,5 +184,5 @@ def checked_object(body: Any, resource: Resource, kind: str = "", api_version: s
         body = shapes.without_nulls(body)
     if why := shapes.wrong(body, kind):
         said = f'{kind} in version "{resource.version}" cannot be handled as a {kind}: {why}'
-        raise bad_request(said)
+        raise refusal(said)
     return {**body, "kind": kind, "apiVersion": api_version, "metadata": body.get("metadata") or {}}

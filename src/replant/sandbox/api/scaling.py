@@ -10,11 +10,11 @@ from replant.sandbox.api import answers, asking
 from replant.sandbox.api.asking import Target
 from replant.sandbox.api.columns.cells import selector_text
 from replant.sandbox.api.writing import patched, read_patch
-from replant.sandbox.refusals import MODIFIED, conflict
+from replant.sandbox.refusals import MODIFIED, conflict, invalid, unreadable_patch
 from replant.sandbox.resources import Resource
 from replant.sandbox.shelves import Entry
 from replant.sandbox.store import Store
-from replant.sandbox.validation import at
+from replant.sandbox.validation.reading import at, negative_causes
 
 SCALE = Resource("Scale", "scale", "autoscaling")
 
@@ -28,8 +28,11 @@ async def scale(store: Store, request: Request, target: Target) -> Response:
         version = said["metadata"].get("resourceVersion")
         if version and version != str(entry.version):
             raise conflict(target.resource, target.name, MODIFIED)
+        replicas = at(said, ("spec", "replicas")) or 0
+        if causes := list(negative_causes("spec", {"replicas": replicas}, "replicas")):
+            raise invalid(SCALE, target.name, causes)
         obj = entry.value()
-        obj["spec"]["replicas"] = at(said, ("spec", "replicas")) or 0
+        obj["spec"]["replicas"] = replicas
         who = asking.manager(request, target.resource.api_version, "scale")
         dry_run = asking.dry_run(request, "UpdateOptions")
         entry = store.update(target.resource, obj, "scale", manager=who, dry_run=dry_run)
@@ -41,7 +44,8 @@ async def _wanted(request: Request, shown: Object) -> Object:
         return asking.checked_object(await asking.content(request), SCALE)
     media = request.headers.get("content-type", "").partition(";")[0].strip()
     change = read_patch(media, await request.body())
-    return asking.checked_object(patched(shown, change, media, SCALE), SCALE)
+    changed = patched(shown, change, media, SCALE)
+    return asking.checked_object(changed, SCALE, refusal=unreadable_patch)
 
 
 def _scale_of(entry: Entry) -> Object:

@@ -20,6 +20,7 @@ from replant.sandbox.refusals import (
     invalid_kind,
     invalid_value,
     required_value,
+    unreadable_patch,
     unsupported_custom_patch,
     unsupported_patch,
     unsupported_value,
@@ -95,7 +96,9 @@ async def patch(store: Store, request: Request, target: Target) -> Response:
     live = store.get(resource, target.name, target.namespace)
     change = read_patch(media, body)
     live["apiVersion"] = resource.api_version
-    obj = asking.checked_object(patched(live, change, media, resource), resource)
+    obj = asking.checked_object(
+        patched(live, change, media, resource), resource, refusal=unreadable_patch
+    )
     _check_name(obj, target)
     entry = store.update(
         resource,

@@ -64,6 +64,8 @@ def new_volume(
     if driver == "csi.vsphere.vmware.com":
         # By this the driver tells whoever translates it back under which path it is.
         csi["volumeAttributes"] = {"initialvolumefilepath": csi["volumeHandle"]}
+    if driver == "rbd.csi.ceph.com":
+        csi["volumeAttributes"] = {"imageName": csi["volumeHandle"]}
     if in_tree:
         volume = pv_to_in_tree(volume)
     if not _needs_no_zone(provisioner):
