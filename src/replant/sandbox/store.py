@@ -201,7 +201,7 @@ class Store:
             defaults.first_status(resource, obj)
         name = str(metadata.get("name") or "")
         causes = validation.metadata_causes(resource, metadata)
-        causes += validation.content_causes(resource, obj)
+        causes += validation.content_causes(resource, obj, ours=manager is None)
         if causes:
             raise invalid(resource, name, causes)
         if self.find(resource, name, metadata.get("namespace", "")):
@@ -236,7 +236,7 @@ class Store:
         new = changes.taken_over(resource, old, obj, subresource)
         if subresource not in _LEAVE_DEFAULTS or resource.custom:
             defaults.fill(resource, new)
-        self._check_update(resource, old, new, subresource)
+        self._check_update(resource, old, new, subresource, ours=manager is None)
         if (
             resource.generation
             and subresource != "status"
@@ -323,14 +323,16 @@ class Store:
         if (version := said.get("resourceVersion")) and version != str(entry.version):
             raise conflict(resource, entry.name, MODIFIED)
 
-    def _check_update(self, resource: Resource, old: Object, new: Object, subresource: str) -> None:
+    def _check_update(
+        self, resource: Resource, old: Object, new: Object, subresource: str, *, ours: bool
+    ) -> None:
         metadata = new["metadata"]
         causes: list[Cause] = []
         if metadata != old["metadata"]:
             causes += validation.metadata_causes(resource, metadata)
             causes += changes.new_finalizers(old["metadata"], metadata)
         if not subresource or resource.custom:
-            causes += validation.content_causes(resource, new)
+            causes += validation.content_causes(resource, new, ours=ours)
             causes += validation.change_causes(resource, old, new)
         if causes:
             raise invalid(resource, metadata["name"], causes)
