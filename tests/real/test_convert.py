@@ -192,20 +192,32 @@ def test_a_volume_under_a_container_when_the_gates_are_gone(
     under_a_container(new, cloud, ground, {})
 
 
-def test_what_was_converted_or_put_back_is_reclaimed_with_its_claim(
+def test_what_was_converted_or_put_back_is_reclaimed_while_the_gates_can_be_switched(
     old: ControlPlane, cloud: Cloud, ground: Path
 ) -> None:
     old.start_controller_manager({GATE: True}, cloud)
-    role = old.role_kubeconfig("apply")
-    old.apply_role("convert")
-    folder = ground / "convert-reclaimed"
+    reclaimed(old, cloud, ground, {GATE: True})
+
+
+def test_what_was_converted_or_put_back_is_reclaimed_when_the_gates_are_gone(
+    new: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    new.start_controller_manager()
+    reclaimed(new, cloud, ground, {})
+
+
+def reclaimed(plane: ControlPlane, cloud: Cloud, ground: Path, gates: dict[str, bool]) -> None:
+    role = plane.role_kubeconfig("apply")
+    plane.apply_role("convert")
     with (
-        installed(old),
-        LightNode(old.api, cloud.instance(), old.version, {GATE: True}, [DRIVER]),
-        ControllerDriver(old, cloud, folder, provisions=True),
+        installed(plane),
+        LightNode(plane.api, cloud.instance(), plane.version, gates, [DRIVER]),
+        ControllerDriver(
+            plane, cloud, ground / f"convert-reclaimed-{plane.version}", provisions=True
+        ),
     ):
         for name, back in (("reclaimed-native", False), ("reclaimed-in-tree", True)):
-            reclaim(old, new_volume(old.api, cloud, name), role, back=back)
+            reclaim(plane, new_volume(plane.api, cloud, name), role, back=back)
 
 
 def reclaim(plane: ControlPlane, volume: Volume, role: Path, *, back: bool) -> None:
