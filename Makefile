@@ -47,6 +47,7 @@ bench: $(READY) ## Measure speed and memory, as ratios against a floor
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.apply
 	$(BIN)/python -m benchmarks.drivers
+	$(BIN)/python -m benchmarks.gardener
 
 bench-real: $(READY) real-binaries ## Measure conversions on real controllers, beside what others do
 	$(BIN)/python -m benchmarks.convert

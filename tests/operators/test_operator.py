@@ -44,10 +44,18 @@ QUIET = 1.5
 
 PATIENCE = 180
 STOPPING = 30
+WAVE_AT_ONCE = 8
+WRITES_A_SHOOT = 5
+"""Two annotations, and three Deployments between them."""
 
 
 def run(
-    seed: Served, true: Callable[[], bool], *, places: int = 4, quiet: float = QUIET
+    seed: Served,
+    true: Callable[[], bool],
+    *,
+    places: int = 4,
+    quiet: float = QUIET,
+    patience: float = PATIENCE,
 ) -> list[str]:
     """Run it until something is true, and on for a while; what it has said."""
     notes: list[str] = []
@@ -64,7 +72,7 @@ def run(
             )(running)
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience):
                 while not true():
                     await asyncio.sleep(0.05)
                     assert not operator.done()
@@ -134,27 +142,36 @@ def test_what_changes_is_heard_of(tmp_path: Path) -> None:
 
 
 def test_a_wave_of_forty_migrations_is_bounded(tmp_path: Path) -> None:
-    """Forty shoots that are not new, each with all that a migration reads and writes."""
-    with served(tmp_path, "shoot", [node("n", "v1.18.0")]) as its_shoot:
+    writes, most = wave(tmp_path, 40)
+    assert writes == 40 * WRITES_A_SHOOT
+    assert 4 <= most <= WAVE_AT_ONCE + 3
+
+
+def wave(folder: Path, count: int, patience: float = PATIENCE) -> tuple[int, int]:
+    """Take so many shoots all the way that are not new, each with all that is read and written.
+
+    How many writes that took, and how many requests were under way at once.
+    """
+    with served(folder, "shoot", [node("n", "v1.18.0")]) as its_shoot:
         text = its_shoot.kubeconfig.read_text()
         objects: list[dict[str, Any]] = list(definitions())
-        for name in names(40):
+        for name in names(count):
             objects += [*control_plane(name), secret(text, namespace=name)]
             objects.append(stored(cluster(name=name)))
-        with served(tmp_path, "seed", objects) as seed:
+        with served(folder, "seed", objects) as seed:
             most, writes = 0, 0
 
             def done() -> bool:
                 nonlocal most, writes
                 most, writes = max(most, seed.audit.most), len(seed.audit.changes())
-                return finished(seed) == 40
+                # To look at all shoots is more work than a migration; writes are counted anyway.
+                return writes >= count * WRITES_A_SHOOT and finished(seed) == count
 
             seed.audit.delay = 0.01
-            run(seed, done, places=8)
-            assert [seed.annotations(it) for it in names(40)] == [BOTH] * 40
-            assert writes == 40 * 5  # two annotations, and three Deployments between them
-            assert 4 <= most <= 8 + 3
+            run(seed, done, places=WAVE_AT_ONCE, patience=patience)
+            assert [seed.annotations(it) for it in names(count)] == [BOTH] * count
             assert seed.audit.writes == []
+            return writes, most
 
 
 def test_a_thousand_new_clusters(tmp_path: Path) -> None:
