@@ -29,7 +29,7 @@ WRITING = (
 def test_a_reader_cannot_write() -> None:
     methods = {name for name, _ in inspect.getmembers(live.LiveReader, inspect.isfunction)}
     assert {name for name in methods if not name.startswith("_")} == {
-        "get", "groups", "list_pages", "log", "node_config", "server_version", "watch",
+        "get", "groups", "list_pages", "log", "node_config", "plurals", "server_version", "watch",
     }  # fmt: skip
     assert not [name for name in methods if any(word in name for word in WRITING)]
 
