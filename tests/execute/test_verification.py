@@ -186,7 +186,8 @@ def its_volume_in(cluster: Cluster) -> str:
 
 def test_what_is_scaled_rolled_out_or_deleted_meanwhile_is_nobodys_fault() -> None:
     cluster = running_database()
-    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web"}]}}
+    containers = [{"name": "web", "image": "web"}]
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": containers}}
     web = {
         "metadata": {"name": "web"},
         "spec": {"replicas": 3, "selector": {"matchLabels": {"app": "web"}}, "template": template},
