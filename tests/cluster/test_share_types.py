@@ -59,7 +59,7 @@ class OpenStack:
             Route("/v3/auth/tokens", self.tokens, methods=["POST"]),
             Route("/v2/p/types", self.list_types),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), log_level="critical")
+        config = uvicorn.Config(Starlette(routes=routes), log_config=None, log_level="critical")
         server = uvicorn.Server(config)
         with open_port(0) as listening:
             self.address = f"http://127.0.0.1:{listening.getsockname()[1]}"
