@@ -72,6 +72,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             status(404, "the server could not find the requested resource")(self)
 
+    do_DELETE = do_PUT = do_GET  # noqa: N815, http.server's names
+
     def page(self, path: str, query: dict[str, str]) -> bytes:
         kind, names = self.world.collections[path]
         start = int(query.get("continue", "0"))

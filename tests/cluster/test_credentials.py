@@ -138,9 +138,9 @@ def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: str, message: str) -
 @pytest.mark.parametrize(
     ("server", "message"),
     [
-        ("ftp://x", "cannot be asked: Request URL has an unsupported protocol"),
-        ("example.org", "cannot be asked: Request URL is missing"),
-        ("http://127.0.0.1:x", "cannot be used: Invalid port"),
+        ("ftp://x", "cannot be used: its server ftp://x does not begin with https://"),
+        ("example.org", "cannot be used: its server example.org does not begin with https://"),
+        ("http://127.0.0.1:x", "cannot be used: .*port"),
     ],
 )
 def test_a_server_that_is_no_address(tmp_path: Path, server: str, message: str) -> None:

@@ -94,7 +94,7 @@ def test_a_failure_between_pages_repeats_only_that_page(cluster: Cluster) -> Non
     [
         (status(503, "no endpoints"), "the answer was 503 Service Unavailable: no endpoints"),
         (plain(599, b"<html>"), "the answer was 599"),
-        (cut_short, "the connection failed: peer closed connection"),
+        (cut_short, "the connection failed: the answer broke off"),
         (hang_up, "the connection failed: Server disconnected"),
     ],
 )

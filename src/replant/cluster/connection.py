@@ -1,4 +1,4 @@
-"""The way to one API server: kr8s finds the credentials, httpx carries the questions.
+"""The way to one API server: kr8s finds the credentials, aiohttp carries the questions.
 
 This module imports the client library and is itself imported only when a cluster is to be read.
 Why both libraries: docs/decisions/0005-kubernetes-client.md.
@@ -11,18 +11,19 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
-import httpx
+import aiohttp
 import yaml
 from kr8s._auth import KubeAuth
+from yarl import URL
 
 from replant.cluster.answers import Answer, Request, TryLater, said
 from replant.errors import Final, InputError, printable
@@ -35,7 +36,6 @@ _BROKEN = (
     AttributeError,
     RuntimeError,
     yaml.YAMLError,
-    httpx.InvalidURL,
 )
 """What kr8s lets out when a kubeconfig, a file that it names or an exec plugin is at fault."""
 
@@ -44,34 +44,9 @@ _JUST_BACK = 10.0
 one that starts answers before it has read the rules by which it allows anything."""
 
 _HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
-
-
-class _Lanes:
-    """Clients of one connection each, as many as are needed at once, all with the same credentials.
-
-    A client that has many connections looks at each of them for every request.
-    """
-
-    def __init__(self, make: Callable[[], httpx.AsyncClient]) -> None:
-        self._make = make
-        self._all = [make()]
-        self._free = list(self._all)
-
-    @contextmanager
-    def one(self) -> Iterator[httpx.AsyncClient]:
-        """A client that nobody else uses meanwhile: the one used last, which is still connected."""
-        if not self._free:
-            self._all.append(self._make())
-            self._free.append(self._all[-1])
-        client = self._free.pop()
-        try:
-            yield client
-        finally:
-            self._free.append(client)
-
-    async def aclose(self) -> None:
-        for client in self._all:
-            await client.aclose()
+_SCHEMES = ("https", "http")
+_BUFFER = 2**20
+"""Bytes of an answer that may wait to be read: a page of a list has several million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +75,8 @@ class Connection:
         self._context = context
         self._timeout = timeout
         self._renewing = asyncio.Lock()
-        self._lanes: list[_Lanes] = []
-        """The last have the credentials that are good now."""
+        self._sessions: list[aiohttp.ClientSession] = []
+        """The last has the credentials that are good now."""
         self._away = False
         self._doubtful_until = 0.0
         if (
@@ -156,7 +131,7 @@ class Connection:
             if self._context and self._auth.active_context != self._context:
                 # kr8s found no kubeconfig, and went for the service account of the pod it is in.
                 raise InputError(f"no such file has a context {self._context}", source=source)
-            self._lanes.append(_Lanes(await self._maker()))
+            self._sessions.append(await self._session())
         except _BROKEN as error:
             raise InputError(_fault(error), source=source) from error
         finally:
@@ -164,8 +139,8 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for lanes in self._lanes:
-            await lanes.aclose()
+        for session in self._sessions:
+            await session.close()
 
     async def get(self, path: str, params: Mapping[str, str]) -> Answer:
         """Read something."""
@@ -173,11 +148,11 @@ class Connection:
 
     async def ask(self, request: Request) -> Answer:
         """Ask once, and once more with new credentials if the present ones have expired."""
-        lanes = self._lanes[-1]
-        answer = await self._send(lanes, request)
+        session = self._sessions[-1]
+        answer = await self._send(session, request)
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            await self._renew(lanes)
-            answer = await self._send(self._lanes[-1], request)
+            await self._renew(session)
+            answer = await self._send(self._sessions[-1], request)
         self._doubt(answer)
         return answer
 
@@ -190,22 +165,21 @@ class Connection:
         One that is not 200 is read as a whole, and has no lines.
         """
         request = Request("GET", path, params)
-        lanes = self._lanes[-1]
-        async with self._opened(lanes, request) as response:
-            if response.status_code != HTTPStatus.UNAUTHORIZED:
+        session = self._sessions[-1]
+        async with await self._opened(session, request) as response:
+            if response.status != HTTPStatus.UNAUTHORIZED:
                 yield await self._begun(response)
                 return
         # They have expired, as those of clouds do every few minutes: once more with new ones.
-        await self._renew(lanes)
-        async with self._opened(self._lanes[-1], request) as response:
+        await self._renew(session)
+        async with await self._opened(self._sessions[-1], request) as response:
             yield await self._begun(response)
 
-    async def _begun(self, response: httpx.Response) -> tuple[Answer, AsyncIterator[bytes]]:
-        if response.status_code == HTTPStatus.OK:
+    async def _begun(self, response: aiohttp.ClientResponse) -> tuple[Answer, AsyncIterator[bytes]]:
+        if response.status == HTTPStatus.OK:
             answer = Answer(self.server, HTTPStatus.OK, response.headers, b"")
-            return answer, _lines_of(response)
-        body = b"".join([piece async for piece in response.aiter_bytes()])
-        answer = Answer(self.server, response.status_code, response.headers, body)
+            return answer, _lines_of(self._pieces(response))
+        answer = await self._whole(response)
         self._doubt(answer)
         return answer, _no_lines()
 
@@ -217,66 +191,81 @@ class Connection:
         if answer.status == HTTPStatus.FORBIDDEN and now < self._doubtful_until:
             raise TryLater(f"the answer was {said(answer)}, but it has only just come back")
 
-    async def _renew(self, lanes: _Lanes) -> None:
+    async def _renew(self, session: aiohttp.ClientSession) -> None:
         async with self._renewing:
-            if lanes is self._lanes[-1]:  # else another request has been here meanwhile
+            if session is self._sessions[-1]:  # else another request has been here meanwhile
                 await self.open()
 
-    async def _maker(self) -> Callable[[], httpx.AsyncClient]:
+    async def _session(self) -> aiohttp.ClientSession:
+        if URL(self._auth.server).scheme not in _SCHEMES:
+            raise ValueError(f"its server {self.server} does not begin with https://")
         token = (self._auth.token or "").strip()
-        # One for all of them: each of its own would read all certificates that are trusted.
-        trust = httpx.create_ssl_context(await self._auth.ssl_context())  # type: ignore[no-untyped-call]
-        return partial(
-            httpx.AsyncClient,
-            base_url=self._auth.server,
+        trust = await self._auth.ssl_context()  # type: ignore[no-untyped-call]
+        session = aiohttp.ClientSession(
+            # As many connections as there are questions: those who ask limit themselves.
+            connector=aiohttp.TCPConnector(limit=0, ssl=trust),
             headers={**_HEADERS, "Authorization": f"Bearer {token}"} if token else _HEADERS,
-            verify=trust,
-            proxy=self._auth.proxy,
-            timeout=self._timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(sock_connect=self._timeout, sock_read=self._timeout),
+            read_bufsize=_BUFFER,
         )
+        # It would send a DELETE once more over another connection; whoever asked decides that.
+        session._retry_connection = False  # noqa: SLF001
+        return session
 
-    async def _send(self, lanes: _Lanes, request: Request) -> Answer:
-        async with self._opened(lanes, request) as response:
-            body = b"".join([piece async for piece in response.aiter_bytes()])
-        return Answer(self.server, response.status_code, response.headers, body)
+    async def _send(self, session: aiohttp.ClientSession, request: Request) -> Answer:
+        async with await self._opened(session, request) as response:
+            return await self._whole(response)
 
-    @asynccontextmanager
-    async def _opened(self, lanes: _Lanes, request: Request) -> AsyncIterator[httpx.Response]:
-        """An answer whose body is still to be read; what breaks it is told in our words.
-
-        An httpx response that holds its body is part of a reference cycle, so bodies would pile up
-        while a bulk reader has the garbage collector off. A streamed one does not.
-        """
-        name = self._auth.tls_server_name
-        # Left to httpx, what is asked for would be taken apart and put together three times.
+    async def _opened(
+        self, session: aiohttp.ClientSession, request: Request
+    ) -> aiohttp.ClientResponse:
+        """An answer whose body is still to be read; what breaks it is told in our words."""
+        server = self._auth.server.rstrip("/")
         query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
+        with self._in_our_words():
+            return await session.request(
+                request.method,
+                URL(f"{server}{request.path}{query}", encoded=True),
+                data=request.body or None,
+                headers={"Content-Type": request.content_type} if request.body else None,
+                proxy=self._auth.proxy or _proxy_for(server),
+                server_hostname=self._auth.tls_server_name,
+                allow_redirects=False,
+            )
+
+    async def _whole(self, response: aiohttp.ClientResponse) -> Answer:
+        body = b"".join([piece async for piece in self._pieces(response)])
+        return Answer(self.server, response.status, response.headers, body)
+
+    async def _pieces(self, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+        with self._in_our_words():
+            async for piece in response.content.iter_any():
+                yield piece
+
+    @contextmanager
+    def _in_our_words(self) -> Iterator[None]:
+        """What breaks an answer, as what it means for whoever asked."""
         try:
-            with lanes.one() as client:
-                async with client.stream(
-                    request.method,
-                    f"{self._auth.server.rstrip('/')}{request.path}{query}",
-                    content=request.body or None,
-                    headers={"Content-Type": request.content_type} if request.body else {},
-                    extensions={"sni_hostname": name} if name else {},
-                ) as response:
-                    yield response
-        except (httpx.UnsupportedProtocol, httpx.LocalProtocolError, httpx.InvalidURL) as error:
-            raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
-        except httpx.TimeoutException as error:
+            yield
+        except TimeoutError as error:
             self._away = True
             raise TryLater(f"there was no answer within {self._timeout:g} s") from error
-        except httpx.RequestError as error:
+        except (aiohttp.ClientError, OSError) as error:
             self._away = True
             raise self._failure(error) from error
+        except ValueError as error:  # a token that is none
+            raise Final(f"{self.server}: cannot be asked: {printable(str(error))}") from error
 
-    def _failure(self, error: httpx.RequestError) -> Exception:
+    def _failure(self, error: Exception) -> Exception:
         root = _system_error(error)
         if isinstance(root, ssl.SSLCertVerificationError):
             return Final(
                 f"{self.server}: its certificate cannot be trusted: {root.verify_message}; "
                 f"check server and certificate-authority in the kubeconfig {self._source}"
             )
-        why = _words(root) if root else str(error)
+        broken = isinstance(error, aiohttp.ClientPayloadError)
+        why = "the answer broke off" if broken else _words(root) if root else str(error)
         return TryLater(
             f"the connection failed: {printable(why or type(error).__name__)}",
             hint=f"check the network, and the server in the kubeconfig {self._source}",
@@ -287,10 +276,10 @@ def _named(kubeconfig: str | None) -> str:
     return printable(kubeconfig or os.environ.get("KUBECONFIG") or "~/.kube/config")
 
 
-async def _lines_of(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _lines_of(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The lines as bytes: in a text there are other ends of lines, which JSON may well hold."""
     rest = b""
-    async for piece in response.aiter_bytes():
+    async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         for line in filter(None, whole):
             yield line
@@ -304,18 +293,25 @@ async def _no_lines() -> AsyncIterator[bytes]:
 
 
 def _system_error(error: BaseException | None) -> OSError | None:
-    """What the operating system or TLS said, below the vaguer words of anyio and httpx.
-
-    httpcore takes the cause off its errors on their way; the context is still there.
-    """
+    """What the operating system or TLS said, below the words of aiohttp."""
+    found = None
     while error:
         if isinstance(error, OSError) and error.errno:
-            return error
+            found = error
         if isinstance(error, BaseExceptionGroup):  # one for each address of the server's name
             error = error.exceptions[0]
         else:
             error = error.__cause__ or error.__context__
-    return None
+    return found
+
+
+def _proxy_for(server: str) -> str | None:
+    """The proxy that the environment names, as for most other programs."""
+    parts = urlsplit(server)
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    proxies = getproxies()
+    return proxies.get(parts.scheme) or proxies.get("all")
 
 
 def _words(error: OSError) -> str | None:

@@ -10,7 +10,7 @@ import binascii
 from http import HTTPStatus
 from typing import Any
 
-import httpx
+import aiohttp
 import yaml
 
 from replant.errors import Final, Forbidden, InputError, Unreachable
@@ -31,14 +31,16 @@ async def share_types(secret: Object) -> tuple[str, ...]:
     if not url.startswith(("http://", "https://")):
         raise InputError("auth_url is no URL", source=name_of(secret))
     verify: Any = cloud.get("verify", True) is not False
-    async with httpx.AsyncClient(timeout=TIMEOUT, verify=verify, trust_env=False) as http:
+    async with aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=verify), timeout=aiohttp.ClientTimeout(TIMEOUT)
+    ) as http:
         token, catalog = await _log_in(http, url, cloud["auth"], name_of(secret))
         endpoint = _endpoint(catalog, str(cloud.get("region_name") or ""))
         if not endpoint:
             return ()
         headers = {"X-Auth-Token": token, "X-OpenStack-Manila-API-Version": "2.7"}
         answer = await _asked(http, "GET", f"{endpoint.rstrip('/')}/types", headers=headers)
-        types = _json(answer, f"{endpoint}/types").get("share_types") or ()
+        types = (await _json(answer, f"{endpoint}/types")).get("share_types") or ()
         return tuple(sorted(str(it["name"]) for it in types if isinstance(it, dict)))
 
 
@@ -59,7 +61,7 @@ def _cloud(secret: Object) -> dict[str, Any]:
 
 
 async def _log_in(
-    http: httpx.AsyncClient, url: str, auth: dict[str, Any], source: str
+    http: aiohttp.ClientSession, url: str, auth: dict[str, Any], source: str
 ) -> tuple[str, list[Any]]:
     if auth.get("application_credential_id"):
         identity: Object = {
@@ -82,7 +84,7 @@ async def _log_in(
     token = answer.headers.get("X-Subject-Token", "")
     if not token:
         raise Final(f"{source}: {url} has let it in without giving a token")
-    return token, (_json(answer, url).get("token") or {}).get("catalog") or []
+    return token, ((await _json(answer, url)).get("token") or {}).get("catalog") or []
 
 
 def _domain(auth: dict[str, Any], whose: str) -> Object:
@@ -102,26 +104,31 @@ def _endpoint(catalog: list[Any], region: str) -> str:
     return ""
 
 
-async def _asked(http: httpx.AsyncClient, method: str, url: str, **more: Any) -> httpx.Response:
+async def _asked(
+    http: aiohttp.ClientSession, method: str, url: str, **more: Any
+) -> aiohttp.ClientResponse:
+    """An answer that was read to its end."""
     try:
-        answer = await http.request(method, url, **more)
-    except httpx.HTTPError as error:
-        raise Unreachable(f"{method} {url}: {type(error).__name__}") from None
-    if answer.status_code in _REFUSED:
+        async with http.request(method, url, allow_redirects=False, **more) as answer:
+            await answer.read()
+    except (aiohttp.ClientError, TimeoutError) as error:
+        what = type(error).__name__
+        raise Unreachable(f"{method} {url}: the connection failed ({what})") from None
+    if answer.status in _REFUSED:
         raise Forbidden(
-            f"{method} {url}: the answer was {answer.status_code}; give the driver's Secret "
+            f"{method} {url}: the answer was {answer.status}; give the driver's Secret "
             "credentials that may list share types, or name them in spec.shareTypes"
         )
-    if answer.status_code >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        raise Unreachable(f"{method} {url}: the answer was {answer.status_code}")
-    if answer.is_error:
-        raise Final(f"{method} {url}: the answer was {answer.status_code}")
+    if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise Unreachable(f"{method} {url}: the answer was {answer.status}")
+    if not answer.ok:
+        raise Final(f"{method} {url}: the answer was {answer.status}")
     return answer
 
 
-def _json(answer: httpx.Response, url: str) -> dict[str, Any]:
+async def _json(answer: aiohttp.ClientResponse, url: str) -> dict[str, Any]:
     try:
-        found = answer.json()
+        found = await answer.json(content_type=None)
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -62,7 +62,7 @@ _RESOURCES = {
 """What steps name by its kind."""
 
 REQUESTS_AT_ONCE = 8
-"""More would not be faster, and each connection that is kept open makes the others dearer."""
+"""More would not be faster."""
 
 LEADERS = "kube-system"
 """Where components keep their Leases."""
