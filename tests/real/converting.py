@@ -191,7 +191,8 @@ def ground(version: str, folder: Path, cloud: Cloud, count: int) -> Iterator[Gro
         gates = {"CSIMigrationAzureFile": True, "CSIMigrationvSphere": True}
         gates |= {"CSIMigrationPortworx": True, "CSIMigrationRBD": True, "CSIMigrationAWS": True}
         given = gates if old else {}
-        plane.start_controller_manager(given)
+        # As rarely as by default: nobody may have to wait for them.
+        plane.start_controller_manager(given, rounds="15s")
         plane.role_kubeconfig("apply")
         plane.apply_role("convert")
         drivers = [driver_of(it) for it in plugins()]

@@ -93,7 +93,10 @@ MOVES: dict[str, tuple[Swap, Object | None, Object | None, moves.Move]] = {
     ),
     "and do so": (
         SWAP, volume(NEW, "new"), claim("Lost", **MARKED),
-        moves.Await("PersistentVolumeClaim shop/data to be Bound again"),
+        moves.Await(
+            "PersistentVolumeClaim shop/data to be Bound again",
+            moves.Nudge({"metadata": {"uid": "claim", "annotations": {twin.SWAPPED: None}}}),
+        ),
     ),
     "its policy is what it was": (
         SWAP, volume(NEW, "new"), claim(**MARKED),

@@ -78,8 +78,13 @@ def never_outdated(_swap: Swap, volume: Seen, _claim: Seen, move: Move) -> Move:
 
 def no_nudge(swap: Swap, volume: Seen, claim: Seen, move: Move) -> Move:
     if volume and claim and isinstance(move, moves.Nudge):
-        return next_move(swap, volume, _told(swap, volume, claim))
-    return move
+        move = next_move(swap, volume, _told(swap, volume, claim))
+    return told_once(swap, volume, claim, move)
+
+
+def told_once(_swap: Swap, _volume: Seen, _claim: Seen, move: Move) -> Move:
+    """As it was once: whoever has missed it is not told again."""
+    return replace(move, otherwise=None) if isinstance(move, moves.Await) else move
 
 
 def no_nudge_back(swap: Swap, _volume: Seen, _claim: Seen, move: Move) -> Move:
@@ -158,6 +163,12 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
         BACK, Conduct(journal_first=False), Harm.LOST, "off the volume; it is gone",
     ),
     "claim not told": (CONVERT, differing(no_nudge), Harm.STUCK, "it knows no volume of that name"),
+    "claim told once": (
+        CONVERT, differing(told_once), Harm.STUCK, "fails, and leaves it for its next round",
+    ),
+    "put back, claim told once": (
+        BACK, differing(told_once), Harm.STUCK, "fails, and leaves it for its next round",
+    ),
     "claim not told on the way back": (
         CONVERT, differing(no_nudge_back), Harm.STUCK, "it knows no volume of that name",
     ),

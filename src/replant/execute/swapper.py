@@ -32,6 +32,8 @@ _FAILURES = 5
 """So often in a row a move may fail before somebody else decides about the volume."""
 _LOOKS = (0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.16, 0.32, 0.64, 1.28)
 """How long to wait before each look for what others do; together two and a half seconds."""
+_MISSED = 0.3
+"""So many seconds after the controllers were told, they have missed it, and are told once more."""
 
 
 class Swapper:
@@ -129,8 +131,11 @@ class _Way:
         self._claim = act.claim
         self._narrows = narrows
         self._is_narrow = False
-        self._told = self._rehearsed = False
+        self._rehearsed = False
+        self._told: moves.Nudge | None = None
         self._looks = iter(_LOOKS)
+        self._waited = 0.0
+        """So many seconds, since the controllers were told something."""
 
     async def go(self) -> moves.Move:
         """Move on; the last move says why it went no further."""
@@ -153,19 +158,28 @@ class _Way:
         match move:
             case moves.Done() | moves.Stuck() | moves.Outdated():
                 return False
+            case moves.Await(otherwise=telling) if telling and not self._may_be_heard():
+                await self._tell(telling)
             case moves.Await():
                 return await self._waits()
             case moves.Nudge():
-                # It may be seen before the controllers have acted: what was told is given time.
-                if self._told:
+                if self._told and (move == self._told or self._may_be_heard()):
                     return await self._waits()
-                self._claim = await self._swapper.nudge(swap, move)
-                self._told = True
+                await self._tell(move)
             case moves.Patch() | moves.Delete() | moves.Create():
                 await self._rehearse()
                 await self._enter_or_leave_narrows(move)
                 self._volume = await self._swapper.change(swap.name, move)
         return True
+
+    async def _tell(self, nudge: moves.Nudge) -> None:
+        self._claim = await self._swapper.nudge(self._swap, nudge)
+        self._told, self._waited = nudge, 0.0
+
+    def _may_be_heard(self) -> bool:
+        """Whether what was told last is still given time: the controllers have not acted yet."""
+        phase = ((self._claim or {}).get("status") or {}).get("phase")
+        return phase != "Bound" and self._waited <= _MISSED
 
     async def _rehearse(self) -> None:
         volume, before = self._volume, self._swap.before
@@ -188,6 +202,7 @@ class _Way:
         if wait is None:
             return False
         await self._swapper.sleep(wait)
+        self._waited += wait
         if self._volume is None or self._claim is None:
             await self._look()
         elif (self._volume.get("status") or {}).get("phase") != "Bound":

@@ -29,6 +29,9 @@ from replant.swap import moves, twin
 
 AT_ONCE = 16
 """So many volumes are on their way at a time, unless somebody says otherwise."""
+TOGETHER = 4
+"""Once so many-th of these have come to their end, others are begun, all of them with one write to
+the journal: a write for each volume would be one in ten of all that is asked of the API server."""
 AGAIN = 5.0
 """So many seconds later a volume is looked at again that others have to do something about."""
 
@@ -157,12 +160,8 @@ class Swapping:
                 self._queue.append(self._volumes[name])
         if self._leading and (held_up := self._held_up(self._leading, world, now)):
             return held_up
-        while self._queue and len(self._under_way) < self._at_once and not self._failed:
-            volume = self._queue.popleft()
-            if volume.free_of and (why := self._not_free(volume, world, now)):
-                self._later[volume.name] = _Later(now + 1.0, why)
-            elif act := self._next(volume):
-                self._under_way[volume.name] = act
+        if self._at_once - len(self._under_way) >= self._at_once / TOGETHER:
+            self._take_on_their_way(world, now)
         waits = [self._wait(name, later.what) for name, later in self._later.items()]
         total = len(self._volumes)
         left = len(self._queue) + len(self._under_way) + len(self._later)
@@ -178,6 +177,14 @@ class Swapping:
             progress=Progress(total - left, total, "volumes"),
             notes=notes,
         )
+
+    def _take_on_their_way(self, world: World, now: float) -> None:
+        while self._queue and len(self._under_way) < self._at_once and not self._failed:
+            volume = self._queue.popleft()
+            if volume.free_of and (why := self._not_free(volume, world, now)):
+                self._later[volume.name] = _Later(now + 1.0, why)
+            elif act := self._next(volume):
+                self._under_way[volume.name] = act
 
     def _held_up(self, leading: Leading, world: World, now: float) -> Decision | None:
         """What is waited for until all are free, and another leads than while they were detached.

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from replant.swap.conduct import Mind, done
+from replant.swap import moves
+from replant.swap.conduct import Mind, changing, done
 from replant.swap.world import (
     PROTECTION,
     Claim,
@@ -36,6 +37,7 @@ class Act(Enum):
     UNDO = "undo"
     SAY_VOLUME = "say volume"
     SAY_CLAIM = "say claim"
+    MISS_CLAIM = "miss claim"
     UNPROTECT = "unprotect"
     LET_GO = "let go"
     DESTROY = "destroy"
@@ -82,7 +84,10 @@ def _replant(mind: Mind, world: World) -> Iterator[Event]:
             yield Event(Act.BEGIN_ANEW, world.with_replant(_STARTED))
         return
     blind = replant._replace(look=None)
-    after = done(world, mind.move(world))
+    move = mind.move(world)
+    if isinstance(move, moves.Await):
+        yield Event(Act.LOOK, mind.seeing(world.with_replant(blind)))
+    after = done(world, changing(move) or move)
     if after is None:
         yield Event(Act.REFUSED, world.with_replant(blind))
         return
@@ -113,6 +118,11 @@ def _volume_controller(mind: Mind, world: World) -> Iterator[Event]:
         if claim.heard or claim.phase is not phase:
             after = claim._replace(phase=phase, heard=False)
             yield Event(Act.SAY_CLAIM, world.with_claim(after), by_itself=claim.heard)
+        if claim.heard and claim.phase is not phase:
+            # What it remembers of the volume is older than what it has said of it: the API server
+            # refuses what it writes, and it does not try again.
+            missed = claim._replace(heard=False)
+            yield Event(Act.MISS_CLAIM, world.with_claim(missed), by_itself=False)
     if volume is None:
         return
     phase = Phase.AVAILABLE

@@ -140,7 +140,7 @@ class Mind:
                 replant = replant._replace(stage=Stage.STUCK, look=None, owed=None)
             case moves.Outdated():
                 replant = replant._replace(stage=Stage.FRESH, look=None, owed=None)
-            case moves.Await():
+            case moves.Await(otherwise=None):
                 replant = replant._replace(look=None)
         return world.with_replant(replant)
 
@@ -163,9 +163,9 @@ class Mind:
 
     def _is_refused(self, world: World) -> bool:
         move = self.move(world)
-        if isinstance(move, moves.Done | moves.Stuck | moves.Outdated | moves.Await):
-            return False  # what is seen is to be written down first
-        return done(world, move) is None
+        change = changing(move)
+        # Without a change, what is seen is to be written down first.
+        return change is not None and done(world, change) is None
 
     def gives_back(self, world: World) -> bool:
         """Whether Replant has looked for the last time, and is about to give back the policy."""
@@ -177,6 +177,13 @@ class Mind:
 
 def _same_uid(one: Volume | None, other: Volume | None) -> bool:
     return one is other or bool(one and other and one.uid == other.uid)
+
+
+def changing(move: moves.Move) -> moves.Move | None:
+    """The change that a move is, or comes to when it waits in vain; None where it is none."""
+    if isinstance(move, moves.Await):
+        return move.otherwise
+    return None if isinstance(move, moves.Done | moves.Stuck | moves.Outdated) else move
 
 
 def done(world: World, move: moves.Move) -> World | None:

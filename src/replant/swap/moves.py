@@ -82,6 +82,8 @@ class Await:
     """Nothing is to be done until others have done their part."""
 
     what: str
+    otherwise: Nudge | None = None
+    """What is done if they do not: then they are told once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,8 @@ def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
         if nudge := _nudge(swap, volume, claim):
             return nudge
         if not _is_bound(claim):
-            return Await(f"{name_of(claim, 'PersistentVolumeClaim')} to be Bound again")
+            what = f"{name_of(claim, 'PersistentVolumeClaim')} to be Bound again"
+            return Await(what, _unsaid(claim))
     if twin.policy(volume) != twin.policy(swap.after):
         wanted = twin.policy(swap.after)
         # The controllers write its status at this moment, and which version it has is no matter.
@@ -188,6 +191,16 @@ def _nudge(swap: Swap, volume: Object, claim: Object) -> Nudge | None:
         return None
     says = {**swap.claim_says, twin.SWAPPED: mark}
     return Nudge({"metadata": {"uid": claim["metadata"]["uid"], "annotations": says}})
+
+
+def _unsaid(claim: Object) -> Nudge:
+    """Take back what the claim says, to say it again: only a change is heard.
+
+    Whoever is told may at that moment remember the volume as it was before they called it Bound;
+    then what they write is refused, and they leave the claim for their next round.
+    """
+    uid = claim["metadata"]["uid"]
+    return Nudge({"metadata": {"uid": uid, "annotations": {twin.SWAPPED: None}}})
 
 
 def _patch(volume: Object, *, metadata: Object | None = None, spec: Object | None = None) -> Object:

@@ -153,12 +153,14 @@ class ControlPlane(Stoppable):
         gates: Mapping[str, bool] | None = None,
         cloud: Cloud | None = None,
         election: Sequence[str] = (),
+        rounds: str = "1s",
     ) -> None:
         """Start it, or start it anew with other gates. With a cloud, it has in-tree EBS.
 
-        With flags for its election, it is elected, and started anew whenever it ends.
+        With flags for its election, it is elected, and started anew whenever it ends. A claim that
+        is looked at too early waits for the next of its rounds, by default 15 s.
         """
-        self._started = gates, cloud, election
+        self._started = gates, cloud, election, rounds
         self.stop_part("kube-controller-manager")
         flags = [
             "--use-service-account-credentials=true",
@@ -166,8 +168,7 @@ class ControlPlane(Stoppable):
             f"--root-ca-file={self.folder / 'ca.crt'}",
             # Light nodes send no heartbeats.
             "--node-monitor-grace-period=24h",
-            # A claim that is looked at too early waits for the next round; by default, 15 s.
-            "--pvclaimbinder-sync-period=1s",
+            f"--pvclaimbinder-sync-period={rounds}",
             # The tests wait for it; nobody else is kept waiting by it.
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
