@@ -28,7 +28,13 @@ AWAY = 10
 ONE_DONE = "1 of 3 nodes"
 RESUMABLE = 4
 FORBIDDEN = 403
-ON = {GATE: True}
+WHOLE = ("enable", "disable", "enable", "complete")
+IN_THE_MIDDLE = {
+    "enable": ONE_DONE,
+    "disable": ONE_DONE,
+    "complete": "complete-control-plane is done",
+}
+"""What is said when a goal is half reached."""
 
 
 @pytest.fixture(scope="module")
@@ -52,50 +58,17 @@ def watched(cluster: Cluster, longest: float = A_DETACH) -> Iterator[None]:
     assert cluster.specs() == specs
 
 
-def test_there_and_back(cluster: Cluster) -> None:
+def test_enable_disable_enable_complete(cluster: Cluster) -> None:
     led = cluster.leader
-    with watched(cluster):
-        cluster.apply(cluster.plan("enable")).done()
-    is_switched(cluster, on=True)
-    # Once with other gates, and once because of what it may still have waited for.
-    assert cluster.plane.starts(CONTROLLER) == 1 + 1
-    assert cluster.leader not in ("replant-apply", led)
-    with watched(cluster):
-        cluster.apply(cluster.plan("disable")).done()
-    is_switched(cluster, on=False)
-
-
-def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
-    with watched(cluster):
-        run = cluster.apply(cluster.plan("enable"))
-        run.until_said(ONE_DONE)
-        run.interrupt()
-        code, _report = run.ended()
-        assert code == RESUMABLE, run.said
-        assert "Go back with: replant apply --undo" in run.said
-        assert cluster.gates_of(CONTROLLER) == ON
-    with watched(cluster):
-        assert cluster.undo().done()["state"] == "undone"
-    is_switched(cluster, on=False)
-
-
-def test_the_controller_manager_is_killed_while_nodes_are_rolled(cluster: Cluster) -> None:
-    with watched(cluster, A_DETACH + AWAY):
-        run = cluster.apply(cluster.plan("enable"))
-        run.until_said(ONE_DONE)
-        cluster.plane.kill_part(CONTROLLER)
-        time.sleep(AWAY)
-        cluster.start(CONTROLLER)
-        run.done()
-    is_switched(cluster, on=True)
-
-
-def test_complete(cluster: Cluster) -> None:
-    with watched(cluster):
-        cluster.apply(cluster.plan("complete")).done()
-    is_switched(cluster, on=True)
-    assert cluster.gates_of(CONTROLLER) == {**ON, "InTreePluginAWSUnregister": True}
-    assert cluster.api.get("StorageClass", "gp2")["provisioner"] == DRIVER
+    for goal in WHOLE:
+        with watched(cluster):
+            cluster.apply(cluster.plan(goal)).done()
+        has_come_to(cluster, goal)
+        if led:
+            # Once with other gates, and once because of what it may still have waited for.
+            assert cluster.plane.starts(CONTROLLER) == 1 + 1
+            assert cluster.leader not in ("replant-apply", led)
+            led = ""
     with watched(cluster):
         cluster.api.delete("Pod", "db-0", "default")
 
@@ -116,6 +89,44 @@ def test_the_api_server_is_away_while_nodes_are_rolled(cluster: Cluster) -> None
         run.done()
         assert "the connection failed: Connection refused" in run.said
     is_switched(cluster, on=False)
+
+
+def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
+    with watched(cluster):
+        run = cluster.apply(cluster.plan("enable"))
+        run.until_said(ONE_DONE)
+        run.interrupt()
+        code, _report = run.ended()
+        assert code == RESUMABLE, run.said
+        assert "Go back with: replant apply --undo" in run.said
+        assert cluster.gates_of(CONTROLLER)[GATE] is True
+    with watched(cluster):
+        assert cluster.undo().done()["state"] == "undone"
+    is_switched(cluster, on=False)
+
+
+@pytest.mark.parametrize("goal", WHOLE)
+def test_all_of_it_with_the_controller_manager_killed_in_the_middle(
+    cluster: Cluster, goal: str
+) -> None:
+    """Each goes on from what the one before it has come to."""
+    with watched(cluster, A_DETACH + AWAY):
+        run = cluster.apply(cluster.plan(goal))
+        run.until_said(IN_THE_MIDDLE[goal])
+        cluster.plane.kill_part(CONTROLLER)
+        time.sleep(AWAY)
+        cluster.start(CONTROLLER)
+        run.done()
+    has_come_to(cluster, goal)
+
+
+def has_come_to(cluster: Cluster, goal: str) -> None:
+    """Whether a cluster is what a goal is about."""
+    is_switched(cluster, on=goal != "disable")
+    complete = goal == "complete"
+    assert cluster.gates_of(CONTROLLER).get("InTreePluginAWSUnregister", False) is complete
+    if complete:
+        assert cluster.api.get("StorageClass", "gp2")["provisioner"] == DRIVER
 
 
 def is_switched(cluster: Cluster, *, on: bool) -> None:
