@@ -29,6 +29,8 @@ from tests.real.ground.volumes import claim_object
 from replant.execute.journal.configmaps import PART
 
 VOLUMES = 500
+OTHERS_VOLUMES = 96
+"""The way of others is slow: many of their claims wait for the controllers' next round."""
 AT_ONCE = 16
 RATE, WRITES, UNBOUND = 40, 6, 0.250
 """What is wanted: volumes a second at least, writes a volume and seconds at most."""
@@ -51,19 +53,21 @@ def main() -> None:
                     each = spent / volumes
                     say(
                         f"{version} {what}: {volumes / seconds:.0f} volumes/s (wanted {RATE}), "
-                        f"{writes / VOLUMES:.2f} writes each (wanted at most {WRITES}); claims not "
+                        f"{writes:.2f} writes each (wanted at most {WRITES}); claims not "
                         f"Bound for {unbound.worst(0.5) * 1000:.0f} ms in the middle and "
                         f"{unbound.worst(0.99) * 1000:.0f} ms at the 99th percentile "
-                        f"(wanted {UNBOUND * 1000:.0f}). "
+                        f"(wanted {UNBOUND * 1000:.0f}), at the worst "
+                        f"{unbound.worst(1) * 1000:.0f}. "
                         f"The control plane's own work for each was {each * 1000:.0f} ms of the "
                         f"processor: {PROCESSORS} of them can do {PROCESSORS / each:.0f} a second"
                     )
 
 
-def ways(ground: Ground) -> Iterator[tuple[str, int, float, converting.Unbound, int, float]]:
+def ways(ground: Ground) -> Iterator[tuple[str, int, float, converting.Unbound, float, float]]:
     """There and back, and the way of others, each with what came of it.
 
-    That is volumes and seconds, claims, writes, and the control plane's seconds of the processor.
+    That is volumes and seconds, claims, writes for each, and the control plane's seconds of the
+    processor.
     """
     for what, step, options in (
         ("convert", "convert-volumes", ()),
@@ -73,7 +77,7 @@ def ways(ground: Ground) -> Iterator[tuple[str, int, float, converting.Unbound, 
         with watched_claims(ground.api) as unbound, sampled(ground) as spent:
             ground.convert("--parallel", str(AT_ONCE), *options)
         volumes, began, ended = step_of(ground, step)
-        written = writes(ground) - before
+        written = (writes(ground) - before) / VOLUMES
         yield what, volumes, ended - began, unbound, written, at(spent, ended) - at(spent, began)
     with (
         counted(ground.api) as count,
@@ -82,11 +86,12 @@ def ways(ground: Ground) -> Iterator[tuple[str, int, float, converting.Unbound, 
     ):
         began = time.time()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(lambda it: deleted_and_made(ground.api, it), ground.volumes().values()))
+            chosen = list(ground.volumes().values())[:OTHERS_VOLUMES]
+            list(pool.map(lambda it: deleted_and_made(ground.api, it), chosen))
         ended = time.time()
     work = at(spent, ended) - at(spent, began)
     peer = "claims and volumes deleted and made again"
-    yield peer, VOLUMES, ended - began, unbound, count[0], work
+    yield peer, OTHERS_VOLUMES, ended - began, unbound, count[0] / OTHERS_VOLUMES, work
 
 
 def deleted_and_made(api: Api, volume: Object) -> None:
@@ -100,8 +105,9 @@ def deleted_and_made(api: Api, volume: Object) -> None:
     wait_for(lambda: not api.find("PersistentVolumeClaim", name, "default"), name, 60)
     api.delete("PersistentVolume", name)
     wait_for(lambda: not api.find("PersistentVolume", name), name, 60)
-    api.create(claim_object(name, volumeName=name, storageClassName=""))
+    # The volume first: a claim that comes before it waits for the controllers' next round.
     api.create(native)
+    api.create(claim_object(name, volumeName=name, storageClassName=""))
     wait_for(
         lambda: api.get("PersistentVolumeClaim", name, "default")["status"].get("phase") == "Bound",
         name,

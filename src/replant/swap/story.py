@@ -58,8 +58,8 @@ def _sentence(mind: Mind, before: World, event: Event) -> str:
         Act.SAY_VOLUME: f"The controller of volumes says that the volume is {phase}",
         Act.SAY_CLAIM: "The controller of volumes looks at the claim and says that it is "
         + ("Lost: it knows no volume of that name" if lost else "Bound"),
-        Act.MISS_CLAIM: "The controller of volumes looks at the claim, fails, and leaves it for its "
-        "next round",
+        Act.MISS_CLAIM: "The controller of volumes looks at the claim, fails, and leaves it for "
+        "its next round",
         Act.UNPROTECT: "The protection of volumes lets the volume go, for no claim has it",
         Act.LET_GO: f"{deleter.capitalize()} takes its finalizer off the volume",
         Act.DESTROY: f"{deleter.capitalize()} finds the volume Released with policy Delete, and "
