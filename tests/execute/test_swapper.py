@@ -46,7 +46,7 @@ def replaced(swap: moves.Swap, there: Object, missed: int) -> tuple[moves.Move, 
         why="", swap=swap, volume=there, claim=claim("Lost"),
         saved=SavedVolume(volume=swap.before), written=True,
     )  # fmt: skip
-    last = asyncio.run(Swapper(api, api, clock.sleep).replace(act))  # type: ignore[arg-type]
+    last = asyncio.run(Swapper(api, api, clock.sleep).replace(act))
     return last, api, clock
 
 
