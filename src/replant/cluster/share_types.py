@@ -111,9 +111,10 @@ async def _asked(
     try:
         async with http.request(method, url, allow_redirects=False, **more) as answer:
             await answer.read()
-    except (aiohttp.ClientError, TimeoutError) as error:
-        what = type(error).__name__
-        raise Unreachable(f"{method} {url}: the connection failed ({what})") from None
+    except TimeoutError:
+        raise Unreachable(f"{method} {url}: there was no answer within {TIMEOUT:g} s") from None
+    except aiohttp.ClientError:
+        raise Unreachable(f"{method} {url}: the connection failed") from None
     if answer.status in _REFUSED:
         raise Forbidden(
             f"{method} {url}: the answer was {answer.status}; give the driver's Secret "
