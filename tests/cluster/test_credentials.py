@@ -138,8 +138,11 @@ def test_a_file_that_is_no_kubeconfig(tmp_path: Path, text: str, message: str) -
 @pytest.mark.parametrize(
     ("server", "message"),
     [
-        ("ftp://x", "cannot be used: its server ftp://x does not begin with https://"),
-        ("example.org", "cannot be used: its server example.org does not begin with https://"),
+        ("ftp://x", "cannot be used: its server ftp://x does not begin with https:// and a name"),
+        (
+            "example.org",
+            "cannot be used: its server example.org does not begin with https:// and a name",
+        ),
         ("http://127.0.0.1:x", "cannot be used: .*port"),
     ],
 )

@@ -22,12 +22,16 @@ CLAIM = PERSISTENT_VOLUME_CLAIMS.plural, "shop", "data"
 class Controllers:
     """They look at a claim that has changed, but for the first times, which they miss."""
 
-    def __init__(self, api: Api, missed: int) -> None:
+    def __init__(self, api: Api, missed: int, lost: int) -> None:
+        """The answer to one write is lost, if it is to be."""
         self._api = api
         self._missed = missed
+        self._lost = lost
         self._known: object = api.objects[CLAIM]["metadata"].get("annotations")
 
     def hear(self) -> None:
+        self._lost -= 1
+        self._api.lose_answers = int(self._lost == 0)
         said = self._api.objects[CLAIM]["metadata"].get("annotations")
         if said == self._known:
             return
@@ -37,11 +41,13 @@ class Controllers:
             self._api.objects[CLAIM] |= {"status": {"phase": "Bound"}}
 
 
-def replaced(swap: moves.Swap, there: Object, missed: int) -> tuple[moves.Move, Api, Clock]:
+def replaced(
+    swap: moves.Swap, there: Object, missed: int, lost: int = 0
+) -> tuple[moves.Move, Api, Clock]:
     """The last move for a volume that is there already, and whose claim is Lost."""
     api, clock = Api(), Clock()
     api.objects = {VOLUME: there, CLAIM: claim("Lost")}
-    api.on_write = Controllers(api, missed).hear
+    api.on_write = Controllers(api, missed, lost).hear
     act = ReplaceVolume(
         why="", swap=swap, volume=there, claim=claim("Lost"),
         saved=SavedVolume(volume=swap.before), written=True,
@@ -50,14 +56,17 @@ def replaced(swap: moves.Swap, there: Object, missed: int) -> tuple[moves.Move, 
     return last, api, clock
 
 
-@pytest.mark.parametrize("missed", range(5))
+@pytest.mark.parametrize("lost", range(4))
+@pytest.mark.parametrize("missed", range(3))
 @pytest.mark.parametrize(
     ("swap", "there"),
     [(SWAP, volume(NEW, "new")), (BACK, volume(STORED_HELD, "third"))],
     ids=["convert", "back"],
 )
-def test_they_are_told_until_they_have_heard(swap: moves.Swap, there: Object, missed: int) -> None:
-    last, api, clock = replaced(swap, there, missed)
+def test_they_are_told_until_they_have_heard(
+    swap: moves.Swap, there: Object, missed: int, lost: int
+) -> None:
+    last, api, clock = replaced(swap, there, missed, lost)
     assert last == moves.Done()
     found, its_claim = api.objects[VOLUME], api.objects[CLAIM]
     assert its_claim["status"]["phase"] == "Bound"

@@ -17,15 +17,13 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import yaml
 from kr8s._auth import KubeAuth
-from yarl import URL
 
 from replant.cluster.answers import Answer, Request, TryLater, said
+from replant.cluster.transport import Line
 from replant.errors import Final, InputError, printable
 
 _BROKEN = (
@@ -42,11 +40,6 @@ _BROKEN = (
 _JUST_BACK = 10.0
 """So many seconds after the first answer of a server that was away, its 'you may not' is doubted:
 one that starts answers before it has read the rules by which it allows anything."""
-
-_HEADERS = {"Accept": "application/json", "User-Agent": "replant"}
-_SCHEMES = ("https", "http")
-_BUFFER = 2**20
-"""Bytes of an answer that may wait to be read: a page of a list has several million."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +68,7 @@ class Connection:
         self._context = context
         self._timeout = timeout
         self._renewing = asyncio.Lock()
-        self._sessions: list[aiohttp.ClientSession] = []
+        self._lines: list[Line] = []
         """The last has the credentials that are good now."""
         self._away = False
         self._doubtful_until = 0.0
@@ -100,7 +93,7 @@ class Connection:
     @property
     def server(self) -> str:
         """The address, as the kubeconfig has it."""
-        return printable(self._auth.server)
+        return printable(self._lines[-1].server if self._lines else self._auth.server)
 
     def credentials(self) -> Credentials:
         """What another client takes to reach the same server as the same user."""
@@ -131,7 +124,7 @@ class Connection:
             if self._context and self._auth.active_context != self._context:
                 # kr8s found no kubeconfig, and went for the service account of the pod it is in.
                 raise InputError(f"no such file has a context {self._context}", source=source)
-            self._sessions.append(await self._session())
+            self._lines.append(await self._line())
         except _BROKEN as error:
             raise InputError(_fault(error), source=source) from error
         finally:
@@ -139,8 +132,8 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close all connections."""
-        for session in self._sessions:
-            await session.close()
+        for line in self._lines:
+            await line.session.close()
 
     async def get(self, path: str, params: Mapping[str, str]) -> Answer:
         """Read something."""
@@ -148,11 +141,11 @@ class Connection:
 
     async def ask(self, request: Request) -> Answer:
         """Ask once, and once more with new credentials if the present ones have expired."""
-        session = self._sessions[-1]
-        answer = await self._send(session, request)
+        line = self._lines[-1]
+        answer = await self._send(line, request)
         if answer.status == HTTPStatus.UNAUTHORIZED:
-            await self._renew(session)
-            answer = await self._send(self._sessions[-1], request)
+            await self._renew(line)
+            answer = await self._send(self._lines[-1], request)
         self._doubt(answer)
         return answer
 
@@ -165,14 +158,14 @@ class Connection:
         One that is not 200 is read as a whole, and has no lines.
         """
         request = Request("GET", path, params)
-        session = self._sessions[-1]
-        async with await self._opened(session, request) as response:
+        line = self._lines[-1]
+        async with await self._opened(line, request) as response:
             if response.status != HTTPStatus.UNAUTHORIZED:
                 yield await self._begun(response)
                 return
         # They have expired, as those of clouds do every few minutes: once more with new ones.
-        await self._renew(session)
-        async with await self._opened(self._sessions[-1], request) as response:
+        await self._renew(line)
+        async with await self._opened(self._lines[-1], request) as response:
             yield await self._begun(response)
 
     async def _begun(self, response: aiohttp.ClientResponse) -> tuple[Answer, AsyncIterator[bytes]]:
@@ -191,48 +184,30 @@ class Connection:
         if answer.status == HTTPStatus.FORBIDDEN and now < self._doubtful_until:
             raise TryLater(f"the answer was {said(answer)}, but it has only just come back")
 
-    async def _renew(self, session: aiohttp.ClientSession) -> None:
+    async def _renew(self, line: Line) -> None:
         async with self._renewing:
-            if session is self._sessions[-1]:  # else another request has been here meanwhile
+            if line is self._lines[-1]:  # else another request has been here meanwhile
                 await self.open()
 
-    async def _session(self) -> aiohttp.ClientSession:
-        if URL(self._auth.server).scheme not in _SCHEMES:
-            raise ValueError(f"its server {self.server} does not begin with https://")
-        token = (self._auth.token or "").strip()
-        trust = await self._auth.ssl_context()  # type: ignore[no-untyped-call]
-        session = aiohttp.ClientSession(
-            # As many connections as there are questions: those who ask limit themselves.
-            connector=aiohttp.TCPConnector(limit=0, ssl=trust),
-            headers={**_HEADERS, "Authorization": f"Bearer {token}"} if token else _HEADERS,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(sock_connect=self._timeout, sock_read=self._timeout),
-            read_bufsize=_BUFFER,
+    async def _line(self) -> Line:
+        auth = self._auth
+        trust = await auth.ssl_context()  # type: ignore[no-untyped-call]
+        return Line.to(
+            auth.server,
+            token=(auth.token or "").strip(),
+            trust=None if trust is True else trust,
+            proxy=auth.proxy,
+            server_name=auth.tls_server_name,
+            timeout=self._timeout,
         )
-        # It would send a DELETE once more over another connection; whoever asked decides that.
-        session._retry_connection = False  # noqa: SLF001
-        return session
 
-    async def _send(self, session: aiohttp.ClientSession, request: Request) -> Answer:
-        async with await self._opened(session, request) as response:
+    async def _send(self, line: Line, request: Request) -> Answer:
+        async with await self._opened(line, request) as response:
             return await self._whole(response)
 
-    async def _opened(
-        self, session: aiohttp.ClientSession, request: Request
-    ) -> aiohttp.ClientResponse:
-        """An answer whose body is still to be read; what breaks it is told in our words."""
-        server = self._auth.server.rstrip("/")
-        query = f"?{urlencode(request.params, quote_via=quote)}" if request.params else ""
+    async def _opened(self, line: Line, request: Request) -> aiohttp.ClientResponse:
         with self._in_our_words():
-            return await session.request(
-                request.method,
-                URL(f"{server}{request.path}{query}", encoded=True),
-                data=request.body or None,
-                headers={"Content-Type": request.content_type} if request.body else None,
-                proxy=self._auth.proxy or _proxy_for(server),
-                server_hostname=self._auth.tls_server_name,
-                allow_redirects=False,
-            )
+            return await line.send(request)
 
     async def _whole(self, response: aiohttp.ClientResponse) -> Answer:
         body = b"".join([piece async for piece in self._pieces(response)])
@@ -264,8 +239,7 @@ class Connection:
                 f"{self.server}: its certificate cannot be trusted: {root.verify_message}; "
                 f"check server and certificate-authority in the kubeconfig {self._source}"
             )
-        broken = isinstance(error, aiohttp.ClientPayloadError)
-        why = "the answer broke off" if broken else _words(root) if root else str(error)
+        why = _words(root) if root else _said(error)
         return TryLater(
             f"the connection failed: {printable(why or type(error).__name__)}",
             hint=f"check the network, and the server in the kubeconfig {self._source}",
@@ -305,13 +279,16 @@ def _system_error(error: BaseException | None) -> OSError | None:
     return found
 
 
-def _proxy_for(server: str) -> str | None:
-    """The proxy that the environment names, as for most other programs."""
-    parts = urlsplit(server)
-    if not parts.hostname or proxy_bypass(parts.hostname):
-        return None
-    proxies = getproxies()
-    return proxies.get(parts.scheme) or proxies.get("all")
+def _said(error: Exception) -> str:
+    """What aiohttp says, without the addresses that it has asked: a proxy's may hold a password."""
+    match error:
+        case aiohttp.ClientPayloadError():
+            return "the answer broke off"
+        case aiohttp.ClientResponseError():
+            return f"{error.status} {error.message}"
+        case aiohttp.ServerDisconnectedError():
+            return str(error)
+    return type(error).__name__
 
 
 def _words(error: OSError) -> str | None:

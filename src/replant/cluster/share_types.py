@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import yaml
 
+from replant.cluster.transport import LONG_HEADER, everybody
 from replant.errors import Final, Forbidden, InputError, Unreachable
 from replant.objects import Object, name_of
 
@@ -30,9 +31,12 @@ async def share_types(secret: Object) -> tuple[str, ...]:
     url = str(cloud["auth"].get("auth_url") or "").rstrip("/").removesuffix("/v3")
     if not url.startswith(("http://", "https://")):
         raise InputError("auth_url is no URL", source=name_of(secret))
-    verify: Any = cloud.get("verify", True) is not False
+    verify = cloud.get("verify", True) is not False
     async with aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(ssl=verify), timeout=aiohttp.ClientTimeout(TIMEOUT)
+        connector=aiohttp.TCPConnector(ssl=verify and everybody()),
+        timeout=aiohttp.ClientTimeout(TIMEOUT),
+        max_line_size=LONG_HEADER,
+        max_field_size=LONG_HEADER,
     ) as http:
         token, catalog = await _log_in(http, url, cloud["auth"], name_of(secret))
         endpoint = _endpoint(catalog, str(cloud.get("region_name") or ""))
@@ -113,7 +117,7 @@ async def _asked(
             await answer.read()
     except TimeoutError:
         raise Unreachable(f"{method} {url}: there was no answer within {TIMEOUT:g} s") from None
-    except aiohttp.ClientError:
+    except (aiohttp.ClientError, OSError, ValueError):
         raise Unreachable(f"{method} {url}: the connection failed") from None
     if answer.status in _REFUSED:
         raise Forbidden(

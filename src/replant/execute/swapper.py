@@ -133,7 +133,7 @@ class _Way:
         self._is_narrow = False
         self._rehearsed = False
         self._told: moves.Nudge | None = None
-        self._looks = iter(_LOOKS)
+        self._looks = list(_LOOKS)
         self._waited = 0.0
         """So many seconds, since the controllers were told something."""
 
@@ -158,7 +158,7 @@ class _Way:
         match move:
             case moves.Done() | moves.Stuck() | moves.Outdated():
                 return False
-            case moves.Await(otherwise=telling) if telling and not self._may_be_heard():
+            case moves.Await(otherwise=telling) if telling and self._is_missed():
                 await self._tell(telling)
             case moves.Await():
                 return await self._waits()
@@ -173,6 +173,7 @@ class _Way:
         return True
 
     async def _tell(self, nudge: moves.Nudge) -> None:
+        self._told = None  # whatever was told before: if this answer is lost, a look will say
         self._claim = await self._swapper.nudge(self._swap, nudge)
         self._told, self._waited = nudge, 0.0
 
@@ -180,6 +181,10 @@ class _Way:
         """Whether what was told last is still given time: the controllers have not acted yet."""
         phase = ((self._claim or {}).get("status") or {}).get("phase")
         return phase != "Bound" and self._waited <= _MISSED
+
+    def _is_missed(self) -> bool:
+        """Whether it is to be taken back, with time left to say it again and to see what comes."""
+        return not self._may_be_heard() and len(self._looks) > 1
 
     async def _rehearse(self) -> None:
         volume, before = self._volume, self._swap.before
@@ -198,9 +203,9 @@ class _Way:
             await self._narrows.aclose()  # it is not away yet, or no longer
 
     async def _waits(self) -> bool:
-        wait = next(self._looks, None)
-        if wait is None:
+        if not self._looks:
             return False
+        wait = self._looks.pop(0)
         await self._swapper.sleep(wait)
         self._waited += wait
         if self._volume is None or self._claim is None:

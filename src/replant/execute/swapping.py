@@ -29,9 +29,9 @@ from replant.swap import moves, twin
 
 AT_ONCE = 16
 """So many volumes are on their way at a time, unless somebody says otherwise."""
-TOGETHER = 4
-"""Once so many-th of these have come to their end, others are begun, all of them with one write to
-the journal: a write for each volume would be one in ten of all that is asked of the API server."""
+TOGETHER, AT_LAST = 4, 0.1
+"""Once one in so many of these has come to its end, or so many seconds later, others are begun with
+one write to the journal: one for each would be one in ten of all that the API server is asked."""
 AGAIN = 5.0
 """So many seconds later a volume is looked at again that others have to do something about."""
 
@@ -140,6 +140,8 @@ class Swapping:
         self._under_way: dict[str, Act] = {}
         self._later: dict[str, _Later] = {}
         self._looked = False
+        self._room_since: float | None = None
+        """Since when another could be on its way."""
         self._seen: dict[str, Seen] = {}
         self._free_since: dict[str, float] = {}
         """Since when a volume that must be free is seen to be so."""
@@ -160,8 +162,7 @@ class Swapping:
                 self._queue.append(self._volumes[name])
         if self._leading and (held_up := self._held_up(self._leading, world, now)):
             return held_up
-        if self._at_once - len(self._under_way) >= self._at_once / TOGETHER:
-            self._take_on_their_way(world, now)
+        held_back = not self._take_on_their_way(world, now)
         waits = [self._wait(name, later.what) for name, later in self._later.items()]
         total = len(self._volumes)
         left = len(self._queue) + len(self._under_way) + len(self._later)
@@ -174,17 +175,29 @@ class Swapping:
             waits=waits,
             done=not left,
             failed=self._failed,
+            wake=AT_LAST if held_back else AGAIN,
             progress=Progress(total - left, total, "volumes"),
             notes=notes,
         )
 
-    def _take_on_their_way(self, world: World, now: float) -> None:
+    def _take_on_their_way(self, world: World, now: float) -> bool:
+        """Begin as many as may be under way; False where others are to begin with them."""
+        room = self._at_once - len(self._under_way)
+        if not room or not self._queue:
+            self._room_since = None
+            return True
+        if self._room_since is None:
+            self._room_since = now
+        if room < self._at_once / TOGETHER and now < self._room_since + AT_LAST:
+            return False
+        self._room_since = None
         while self._queue and len(self._under_way) < self._at_once and not self._failed:
             volume = self._queue.popleft()
             if volume.free_of and (why := self._not_free(volume, world, now)):
                 self._later[volume.name] = _Later(now + 1.0, why)
             elif act := self._next(volume):
                 self._under_way[volume.name] = act
+        return True
 
     def _held_up(self, leading: Leading, world: World, now: float) -> Decision | None:
         """What is waited for until all are free, and another leads than while they were detached.
@@ -325,6 +338,8 @@ class Swapping:
                 self._failed = why
             case moves.Await(what):
                 self._later[name] = _Later(now + AGAIN, what)
+            case moves.Nudge():
+                self._queue.appendleft(self._volumes[name])  # its claim waits for us
             case _:
                 self._queue.append(self._volumes[name])
 
