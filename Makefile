@@ -21,7 +21,7 @@ test: $(READY) ## Run the tests
 test-faults-small: $(READY) ## Every fault at every write of a switch of 4 nodes, and samples of other goals
 	$(BIN)/python -m tests.faults small
 
-test-faults: $(READY) ## Every fault at every write of a migration of 20 nodes, two hours of one core
+test-faults: $(READY) ## Every fault at every write of a migration of 20 nodes, an hour of one core
 	$(BIN)/python -m tests.faults 20-nodes
 
 test-real: $(READY) ## Run the tests on real Kubernetes (Linux, root, Go; the first time builds it)
