@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from replant.cluster.ports import SCANNED
 
+KNOWN = {"/version": b'{"gitVersion":"v1.24.17"}', "/apis": b'{"kind":"APIGroupList","groups":[]}'}
 KIND_BY_PLURAL = {resource.plural: resource.kind for resource in SCANNED}
 
 
@@ -19,8 +20,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         url = urlsplit(self.path)
-        if url.path == "/version":
-            self.answer(b'{"gitVersion":"v1.24.17"}')
+        if known := KNOWN.get(url.path):
+            self.answer(known)
             return
         kind = KIND_BY_PLURAL[url.path.rpartition("/")[2]]
         number = int(parse_qs(url.query).get("continue", ["0"])[0])
