@@ -56,7 +56,7 @@ class Line:
     server: str
     session: aiohttp.ClientSession
     timeout: float
-    proxy: URL | None
+    proxy: URL | None = field(repr=False)  # which may hold a password
     server_name: str | None
     """By which its certificate is known, if that is another than in its address."""
     headers: Mapping[str, str] = field(repr=False)

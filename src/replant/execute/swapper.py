@@ -179,8 +179,8 @@ class _Way:
 
     def _may_be_heard(self) -> bool:
         """Whether what was told last is still given time: the controllers have not acted yet."""
-        phase = ((self._claim or {}).get("status") or {}).get("phase")
-        return phase != "Bound" and self._waited <= _MISSED
+        acted = self._claim is not None and moves.is_bound(self._claim)
+        return not acted and self._waited <= _MISSED
 
     def _is_missed(self) -> bool:
         """Whether it is to be taken back, with time left to say it again and to see what comes."""
@@ -210,7 +210,7 @@ class _Way:
         self._waited += wait
         if self._volume is None or self._claim is None:
             await self._look()
-        elif (self._volume.get("status") or {}).get("phase") != "Bound":
+        elif not moves.is_bound(self._volume):
             self._volume = await self._swapper.volume(self._swap)
         else:
             self._claim = await self._swapper.claim(self._swap)

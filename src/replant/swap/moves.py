@@ -150,11 +150,11 @@ def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
             return _left_alone(swap, volume)
         # Told too early, the controllers look for the claim's volume where it is not yet, and not
         # again before their next round. They have seen it once they have said that it is Bound.
-        if not _is_bound(volume):
+        if not is_bound(volume):
             return Await(f"{name_of(volume)} to be Bound again")
         if nudge := _nudge(swap, volume, claim):
             return nudge
-        if not _is_bound(claim):
+        if not is_bound(claim):
             what = f"{name_of(claim, 'PersistentVolumeClaim')} to be Bound again"
             return Await(what, _unsaid(claim))
     if twin.policy(volume) != twin.policy(swap.after):
@@ -165,7 +165,8 @@ def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
     return Done()
 
 
-def _is_bound(obj: Object) -> bool:
+def is_bound(obj: Object) -> bool:
+    """Whether the controllers have said so of a volume or a claim."""
     return (obj.get("status") or {}).get("phase") == "Bound"
 
 
@@ -184,7 +185,7 @@ def _left_alone(swap: Swap, volume: Object) -> Done:
 def _nudge(swap: Swap, volume: Object, claim: Object) -> Nudge | None:
     said = (claim["metadata"].get("annotations") or {}).get(twin.SWAPPED)
     mark = volume["metadata"]["uid"]
-    if swap.back and (_is_bound(claim) or said not in (None, mark)):
+    if swap.back and (is_bound(claim) or said not in (None, mark)):
         # A claim that is Lost and says nothing is told something first: only a change is heard.
         mark = None
     if said == mark:
