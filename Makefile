@@ -5,9 +5,14 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PACE   ?= fast
+# Tests wait for processes and sockets for a third of their time: one worker more than processors.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+in_parallel = $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS) --dist $(1))
+# Real tests go in the order of their file, and a file's tests share a control plane.
+REAL = tests/real -p no:randomly $(call in_parallel,loadfile --no-loadscope-reorder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-faults-small test-faults test-real real-binaries check format bench bench-real lock clean
+.PHONY: help demo test test-quick test-faults-small test-faults test-real test-real-long test-mutations real-binaries check format bench bench-real lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,8 +20,11 @@ help: ## Show the targets
 demo: $(READY) ## Show all of it on an embedded cluster; PACE=slow for an audience
 	@$(BIN)/replant demo --pace $(PACE)
 
-test: $(READY) ## Run the tests
-	$(BIN)/python -m pytest
+test: $(READY) ## Run the tests in parallel and in random order; WORKERS=1 for one process
+	$(BIN)/python -m pytest $(call in_parallel,worksteal)
+
+test-quick: $(READY) ## Run the tests of pure packages and a workflow of each command, in a minute
+	$(BIN)/python -m pytest --quick $(call in_parallel,worksteal)
 
 test-faults-small: $(READY) ## Every fault at every write of a switch of 4 nodes, and samples of other goals
 	$(BIN)/python -m tests.faults small
@@ -24,8 +32,14 @@ test-faults-small: $(READY) ## Every fault at every write of a switch of 4 nodes
 test-faults: $(READY) ## Every fault at every write of a migration of 20 nodes, an hour of one core
 	$(BIN)/python -m tests.faults 20-nodes
 
-test-real: $(READY) ## Run the tests on real Kubernetes (Linux, root, Go; the first time builds it)
-	$(BIN)/python -m pytest tests/real
+test-real: $(READY) real-binaries ## Run the tests on real Kubernetes (Linux, root, Go; the first time builds it)
+	$(BIN)/python -m pytest $(REAL) -m "not long"
+
+test-real-long: $(READY) real-binaries ## The same, with what is too long for every run
+	$(BIN)/python -m pytest $(REAL)
+
+test-mutations: $(READY) ## Plant faults in the product, one at a time: a test must catch each
+	$(BIN)/python -m tests.mutations
 
 real-binaries: $(READY) ## Build real Kubernetes for these tests, if it is not there
 	$(BIN)/python -m tests.real.ground.programs

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replant.cli.main import run
+from tests.cli.command_server import REPLANT, CommandServer
 
-REPLANT = Path(sys.executable).with_name("replant")
+__all__ = ["REPLANT", "replant", "replant_here"]
+
+_SERVER = CommandServer()
 
 
 def replant(*arguments: str, stdin: Any = b"") -> tuple[int, str, str]:
     if not isinstance(stdin, bytes):
         stdin = json.dumps(stdin).encode()
-    done = subprocess.run([REPLANT, *arguments], input=stdin, capture_output=True, check=False)
-    assert b"Traceback" not in done.stderr
-    assert b"should not have happened" not in done.stderr
-    return done.returncode, done.stdout.decode(), done.stderr.decode()
+    code, out, err = _SERVER.run(*map(str, arguments), stdin=stdin)
+    assert b"Traceback" not in err
+    assert b"should not have happened" not in err
+    return code, out.decode(), err.decode()
 
 
 def replant_here(*arguments: str) -> tuple[int, str, str]:

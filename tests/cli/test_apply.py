@@ -387,6 +387,7 @@ def test_a_hook_that_does_not_tell_leaves_a_run_to_resume(
     assert apply(config, "--undo", "--yes", "--actuator", "sandbox")[0] == 0
 
 
+@pytest.mark.workflow("apply")
 def test_only_the_last_run_is_taken_back(serve: Callable[..., str], tmp_path: Path) -> None:
     config = serve()
     runs = []

@@ -58,6 +58,7 @@ def test_nothing_is_done_unless_it_is_said(kubeconfig: str) -> None:
     assert len(volumes(kubeconfig)) == 5
 
 
+@pytest.mark.workflow("convert")
 def test_one_goes_there_and_back_and_the_others_stay(kubeconfig: str) -> None:
     first, *others = volumes(kubeconfig)
     code, out, said = convert(kubeconfig, first, *DO)

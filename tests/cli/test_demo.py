@@ -28,6 +28,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.workflow("demo")
 def test_every_act_ends_as_it_should(tmp_path: Path, temporary: Path) -> None:
     report = tmp_path / "report.html"
     code, out, err = replant("demo", "--report", str(report))

@@ -115,6 +115,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     yield from served(tmp_path_factory.mktemp("bare"), "aws")
 
 
+@pytest.mark.workflow("drivers")
 def test_from_nothing_to_a_driver_that_runs(tmp_path: Path) -> None:
     for it in served(tmp_path, "aws", NAMESPACE, SECRET):
         before = it.status()
@@ -193,6 +194,7 @@ def test_a_driver_that_nobody_knows(bare: Cluster) -> None:
     assert "floppy: is no driver that is known here: aws-ebs, gcp-pd" in said
 
 
+@pytest.mark.wall_clock("the command waits by the machine's clock")
 def test_a_driver_of_helm_is_left_or_adopted(tmp_path: Path) -> None:
     objects = helm_objects()
     for it in served(tmp_path, "aws", *objects):
@@ -244,6 +246,7 @@ def _claimed_back(it: Cluster) -> None:
     assert labels == {"app.kubernetes.io/managed-by": "replant"}
 
 
+@pytest.mark.wall_clock("the command waits by the machine's clock")
 def test_a_driver_of_olms_is_adopted_while_its_pods_run(tmp_path: Path) -> None:
     objects = olm_objects()
     (csv,) = (it for it in objects if it["kind"] == "ClusterServiceVersion")
@@ -336,6 +339,7 @@ def test_one_that_cannot_be_looked_at_hides_no_other(
     assert bare.drivers("status", "aws-ebs")[0] == 0
 
 
+@pytest.mark.wall_clock("the command waits by the machine's clock")
 def test_a_cloud_that_cannot_be_asked_for_share_types(tmp_path: Path) -> None:
     """What can be said of its drivers is said all the same."""
     space, secret = whole_secret(MANILA)

@@ -12,6 +12,7 @@ from tests.cluster.api_server import World, serving
 from tests.cluster.conftest import kubeconfig
 
 
+@pytest.mark.workflow("gates")
 def test_the_table_says_what_is_on_who_serves_and_what_comes_next() -> None:
     code, out, err = replant("gates", "--version", "1.24.17", "--gate", "CSIMigrationAWS=false")
     assert (code, err) == (0, "")

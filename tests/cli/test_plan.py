@@ -53,6 +53,7 @@ def test_yaml_and_json_are_the_same_plan_and_are_repeated_exactly(made: str) -> 
     assert read.proof.safe
 
 
+@pytest.mark.workflow("plan")
 def test_the_table_has_preflight_steps_and_proof_in_this_order() -> None:
     code, out, err = plan()
     assert (code, err) == (0, "")

@@ -89,6 +89,7 @@ def test_machines_get_who_serves_why_and_by_which_rule() -> None:
     }
 
 
+@pytest.mark.workflow("route")
 def test_people_get_a_plain_table() -> None:
     code, out, err = replant("route", f"pv/{ORDERS}", "--node", "node-a", *EXAMPLE)
     assert code == 0

@@ -131,6 +131,7 @@ def config(tmp_path: Path, server: str) -> str:
     return str(kubeconfig(tmp_path / "config", server, user={"token": "secret"}))
 
 
+@pytest.mark.workflow("scan")
 def test_a_live_cluster_each_list_once(world: tuple[World, str], tmp_path: Path) -> None:
     served, server = world
     volumes = {"kind": "PersistentVolumeList", "metadata": {}, "items": [pv("a"), pv("b")]}
@@ -265,6 +266,7 @@ def test_every_finding_is_explained(finding: str) -> None:
     assert out.startswith(f"# {finding}: {TITLES[finding]}\n")
 
 
+@pytest.mark.workflow("explain")
 def test_a_plugin_and_an_object_are_explained() -> None:
     code, out, _ = replant("explain", "vsphere-volume")
     assert code == 0

@@ -68,6 +68,7 @@ def status(config: str, *arguments: str) -> str:
     return out
 
 
+@pytest.mark.workflow("status")
 def test_at_a_glance(halfway: str) -> None:
     out = status(halfway)
 

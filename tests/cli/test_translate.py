@@ -123,6 +123,7 @@ def test_every_format_gives_the_same_objects(source: str, output: str, kind: str
     assert found == reference
 
 
+@pytest.mark.workflow("translate")
 def test_there_and_back() -> None:
     cinder = {"kind": "PersistentVolume", "spec": {"cinder": {"volumeID": "c-1"}}}
     _, out, _ = replant("translate", "-f", "-", stdin=cinder)

@@ -36,6 +36,7 @@ def test_a_safe_order_says_how_much_was_looked_at() -> None:
     assert out.endswith(" states can be reached, and none of them is bad.\n")
 
 
+@pytest.mark.workflow("verify")
 def test_an_unsafe_order_tells_how_step_by_step() -> None:
     code, out, err = verify(WRONG)
     assert (code, err) == (3, "")

@@ -8,12 +8,15 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.cli.shell import REPLANT, replant
 from tests.execute.living import ground, sandbox_of, small
 
 KILLS = 2
 
 
+@pytest.mark.wall_clock("the operating system kills at moments that nobody chose")
 def test_a_command_that_is_killed_again_and_again_is_resumed(tmp_path: Path) -> None:
     chance = random.Random(20)  # noqa: S311 - it is to be repeated
     with sandbox_of(small(), tmp_path) as kubeconfig:

@@ -10,10 +10,31 @@ from tests.real.ground import needs, programs, run
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
 
+LONGEST_FIRST = (
+    "test_apply", "test_orders", "test_convert", "test_controllers", "test_kubeadm", "test_drivers",
+    "test_kubectl", "test_rollouts", "test_plan", "test_gardener", "test_leading",
+)  # fmt: skip
+HANGS_AFTER = 900
+"""Seconds. The longest test takes three minutes on a quiet machine."""
+
 
 def pytest_sessionstart() -> None:
     if lacking := needs.missing():
         raise pytest.UsageError(f"The proving ground needs {', '.join(lacking)}.")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Real Kubernetes keeps its own time, and some of what it does takes minutes.
+
+    The modules that take longest go first, so that no worker waits for one of them at the end.
+    """
+    real = [it for it in items if it.path.is_relative_to(config.rootpath / "tests" / "real")]
+    for item in real:
+        item.add_marker(pytest.mark.wall_clock("real Kubernetes"))
+        item.add_marker(pytest.mark.timeout(HANGS_AFTER))
+    if len(real) == len(items):
+        rank = {name: number for number, name in enumerate(LONGEST_FIRST)}
+        items.sort(key=lambda it: rank.get(it.path.stem, len(rank)))
 
 
 @pytest.fixture(scope="session")
@@ -40,14 +61,31 @@ def cloud(ground: Path) -> Iterator[Cloud]:
 
 
 @pytest.fixture(scope="session")
-def old(ground: Path) -> Iterator[ControlPlane]:
+def shared() -> list[ControlPlane]:
+    """The control planes that modules share."""
+    return []
+
+
+@pytest.fixture(scope="session")
+def old(ground: Path, shared: list[ControlPlane]) -> Iterator[ControlPlane]:
     """Kubernetes whose migration gates can still be switched, with all in-tree plugins."""
     with ControlPlane(programs.OLD, ground / "old") as plane:
+        shared.append(plane)
         yield plane
 
 
 @pytest.fixture(scope="session")
-def new(ground: Path) -> Iterator[ControlPlane]:
+def new(ground: Path, shared: list[ControlPlane]) -> Iterator[ControlPlane]:
     """Kubernetes of today, without any of them."""
     with ControlPlane(programs.newest(), ground / "new") as plane:
+        shared.append(plane)
         yield plane
+
+
+@pytest.fixture(scope="module", autouse=True)
+def only_api_servers(shared: list[ControlPlane]) -> Iterator[None]:
+    """Leave the shared control planes to the next module with nothing but their API servers."""
+    yield
+    for plane in shared:
+        plane.stop_part("kube-controller-manager")
+        plane.stop_part("kube-scheduler")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.real import records
@@ -23,7 +25,7 @@ def test_what_is_left_of_a_family(which: str, request: pytest.FixtureRequest) ->
         # It learns what is served when it starts, and after that only now and then.
         plane.start_controller_manager()
         try:
-            seen = families.left(http, FAMILIES, SETTLED)
+            seen = families.left(http, FAMILIES, lambda: time.sleep(SETTLED))
         finally:
             plane.stop_part("kube-controller-manager")
     records.check(f"garbage-{plane.version}", seen)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tests.real import records
@@ -19,7 +21,7 @@ def test_every_step_of_a_rollout(which: str, request: pytest.FixtureRequest) -> 
     plane.start_controller_manager()
     try:
         with plane.api.client() as http:
-            seen = rollouts.told(http, ROLLOUTS, SETTLED)
+            seen = rollouts.told(http, ROLLOUTS, lambda: time.sleep(SETTLED))
     finally:
         plane.stop_part("kube-controller-manager")
     records.check(f"rollouts-{plane.version}", seen)

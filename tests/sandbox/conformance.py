@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -61,7 +61,6 @@ class Story:
 
     name: str
     asks: Sequence[Ask]
-    needs: Sequence[Ask] = field(default=())
 
 
 def tell(http: httpx.Client, story: Story) -> list[Json]:

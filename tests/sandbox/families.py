@@ -6,8 +6,7 @@ one is on record, so that the sandbox can be held to it where there is no real o
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -111,18 +110,18 @@ FAMILIES = (
 )
 
 
-def left(http: httpx.Client, families: Iterable[Family], pause: float) -> Json:
-    """What is left of families once nothing has changed for so many seconds."""
+def left(http: httpx.Client, families: Iterable[Family], pause: Callable[[], None]) -> Json:
+    """What is left of families once nothing has changed during a pause."""
     for family in families:
         found(http, family)
     # What is not yet known to belong to something is not seen to when that goes.
-    time.sleep(pause)
+    pause()
     for family in families:
         for member, policy in family.deleted:
             http.request("DELETE", _path(family, member), json={"propagationPolicy": policy})
     seen = None
     while seen != (seen := {it.name: look(http, it) for it in families}):
-        time.sleep(pause)
+        pause()
     return seen
 
 

@@ -7,8 +7,7 @@ a sandbox's; what was seen on the real one is on record.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,8 +140,11 @@ ROLLOUTS = (
 )
 
 
-def told(http: httpx.Client, rollouts: Sequence[Rollout], pause: float) -> Json:
-    """What was seen of each rollout: a list of steps for its beginning, and for each change."""
+def told(http: httpx.Client, rollouts: Sequence[Rollout], pause: Callable[[], None]) -> Json:
+    """What was seen of each rollout: a list of steps for its beginning, and for each change.
+
+    The controllers are at rest once nothing has changed during a pause.
+    """
     for node in NODES:
         http.post("/api/v1/nodes", json={"metadata": {"name": node}}).raise_for_status()
     for it in rollouts:
@@ -190,11 +192,11 @@ def _change(http: httpx.Client, rollout: Rollout, change: Json) -> None:
         http.patch(path, json=change, headers=MERGE).raise_for_status()
 
 
-def _rest(http: httpx.Client, rollouts: Iterable[Rollout], pause: float) -> Json:
+def _rest(http: httpx.Client, rollouts: Iterable[Rollout], pause: Callable[[], None]) -> Json:
     """What there is once the controllers have come to rest."""
     looks = None
     while looks != (looks := {it.name: _look(http, it) for it in rollouts}):
-        time.sleep(pause)
+        pause()
     return looks
 
 

@@ -180,6 +180,10 @@ def test_while_the_order_is_right_nothing_that_happens_meanwhile_yanks(
         name = data.draw(st.sampled_from(NODE_NAMES))
         if step == "drain":
             gates[name] = ON if gates[name] == OFF else OFF
+            if gates[name] == OFF:
+                # As `replant apply` does: until the controllers restart, an in-tree detach that
+                # the driver has overtaken keeps the disk from being attached in-tree.
+                switch_controllers(cluster, ON)
             switch_node(cluster, name, gates[name])
         elif step == "restart":
             replica = data.draw(st.integers(0, 2))

@@ -30,12 +30,16 @@ def left() -> Iterator[Any]:
     """What is left of all families, which live side by side."""
     with (
         closing(open_port(0)) as listening,
-        serving(Sandbox.of(SCENARIO), listening) as address,
+        serving(Sandbox.of(SCENARIO, by_hand=True), listening) as address,
         httpx.Client(base_url=address, trust_env=False, timeout=30) as http,
     ):
         definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         http.post(definitions, json=families.DEFINITION).raise_for_status()
-        yield families.left(http, FAMILIES, pause=0.2)
+
+        def pause() -> None:
+            http.post("/sandbox/clock", json={"runFor": 1}).raise_for_status()
+
+        yield families.left(http, FAMILIES, pause)
 
 
 @pytest.mark.parametrize("family", [it.name for it in FAMILIES])

@@ -43,10 +43,14 @@ def told() -> Iterator[Any]:
     """What is seen of all rollouts, which happen side by side."""
     with (
         closing(open_port(0)) as listening,
-        serving(Sandbox.of(SCENARIO), listening) as address,
+        serving(Sandbox.of(SCENARIO, by_hand=True), listening) as address,
         httpx.Client(base_url=address, trust_env=False, timeout=30) as http,
     ):
-        yield rollouts.told(http, ROLLOUTS, pause=0.05)
+
+        def pause() -> None:
+            http.post("/sandbox/clock", json={"runFor": 1}).raise_for_status()
+
+        yield rollouts.told(http, ROLLOUTS, pause)
 
 
 @pytest.mark.parametrize("rollout", [it.name for it in ROLLOUTS])

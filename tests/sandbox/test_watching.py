@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from itertools import count
 from typing import Any
@@ -24,9 +24,15 @@ def client(address: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=address, trust_env=False, timeout=30, limits=limits)
 
 
-async def events(http: httpx.AsyncClient, path: str, **query: str) -> AsyncIterator[dict[str, Any]]:
+async def events(
+    http: httpx.AsyncClient,
+    path: str,
+    begun: Callable[[], object] = lambda: None,
+    **query: str,
+) -> AsyncIterator[dict[str, Any]]:
     async with http.stream("GET", path, params={"watch": "1", **query}) as answer:
         assert answer.status_code == 200
+        begun()
         async for line in answer.aiter_lines():
             yield json.loads(line)
 
@@ -40,9 +46,11 @@ async def create(http: httpx.AsyncClient, name: str, **labels: str) -> dict[str,
 
 
 def test_a_hundred_watchers_see_the_same(address: str) -> None:
-    async def watcher(http: httpx.AsyncClient, since: str) -> list[str]:
+    async def watcher(
+        http: httpx.AsyncClient, since: str, begun: Callable[[], object]
+    ) -> list[str]:
         seen = []
-        async for event in events(http, CMS, resourceVersion=since):
+        async for event in events(http, CMS, begun, resourceVersion=since):
             seen.append(f"{event['type']} {event['object']['metadata']['name']}")
             if len(seen) == 3:
                 break
@@ -51,8 +59,10 @@ def test_a_hundred_watchers_see_the_same(address: str) -> None:
     async def main() -> list[list[str]]:
         async with client(address) as http:
             since = (await create(http, "first"))["metadata"]["resourceVersion"]
-            watchers = [asyncio.create_task(watcher(http, since)) for _each in range(WATCHERS)]
-            await asyncio.sleep(0.5)
+            watching = [asyncio.Event() for _each in range(WATCHERS)]
+            watchers = [asyncio.create_task(watcher(http, since, it.set)) for it in watching]
+            for it in watching:
+                await it.wait()
             await create(http, "second")
             await http.delete(f"{CMS}/first")
             await http.delete(f"{CMS}/second")

@@ -38,6 +38,11 @@ DEBIAN = ("containerd", "runc", "busybox-static")
 """Unpacked into the cache rather than installed: nothing of the machine's own is touched."""
 
 
+GO_FLAGS = ("-buildvcs=false", "-trimpath", "-gcflags=all=-dwarf=false")
+"""Nobody debugs these programs: a sixth of the compiler's time goes into what a debugger needs."""
+GO_ENVIRONMENT = {"GOGC": "400"}
+"""The compiler's own garbage collector runs less often: a further sixth of its time."""
+
 UNUSED = 30 * 24 * 3600
 """Seconds after which what nobody uses is removed; another checkout may use what this does not."""
 
@@ -85,7 +90,7 @@ def go_version() -> str:
 
 def _go_build(*what: str, stamp: str = "") -> tuple[str, ...]:
     flags = f"-s -w {stamp}".strip()
-    return ("go", "build", "-buildvcs=false", "-trimpath", "-ldflags", flags, "-o", "OUT", *what)
+    return ("go", "build", *GO_FLAGS, "-ldflags", flags, "-o", "OUT", *what)
 
 
 def _module(folder: Path) -> tuple[Path, ...]:
@@ -157,8 +162,8 @@ def reference() -> Recipe:
         "reference",
         _module(REAL / "reference"),
         (
-            ("go", "build", "-o", "OUT/reference", "."),
-            ("go", "build", "-o", "OUT/rbd", "-modfile=rbd.mod", "-tags=rbd", "."),
+            ("go", "build", *GO_FLAGS, "-o", "OUT/reference", "."),
+            ("go", "build", *GO_FLAGS, "-o", "OUT/rbd", "-modfile=rbd.mod", "-tags=rbd", "."),
         ),
         ("reference", "rbd"),
         go_version(),
@@ -338,7 +343,10 @@ def _build(recipe: Recipe, say: Callable[[str], None]) -> None:
 
 def _run(command: list[str], recipe: Recipe, work: Path) -> None:
     where = recipe.inputs[0].parent if recipe.inputs else work
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
+    environment = {**os.environ, **GO_ENVIRONMENT}
+    done = subprocess.run(
+        command, cwd=where, env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         why = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or ["no reason given"]
         raise Unavailable(f"{' '.join(command[:2])} for {recipe.name} failed: {why[0]}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.real.ground.processes import Stoppable, free_port, wait_for
+from tests.real.ground.processes import Stoppable, wait_for
 
 READS = ("GET", "HEAD")
 PASSED_ON = ("authorization", "content-type", "accept")
@@ -44,15 +45,13 @@ class Toll(Stoppable):
         self._upstream = httpx.AsyncClient(
             base_url=server, verify=trust, trust_env=False, timeout=600
         )
-        port = free_port()
-        self.address = f"http://127.0.0.1:{port}"
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
         route = Route("/{path:path}", self._pass_on, methods=EVERY)
         app = Starlette(routes=[route], lifespan=self._open)
-        config = uvicorn.Config(
-            app, host="127.0.0.1", port=port, log_config=None, timeout_graceful_shutdown=1
-        )
+        config = uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1)
         self._server = uvicorn.Server(config)
-        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), daemon=True)
         self._thread.start()
         wait_for(lambda: self._server.started, "the toll to be open")
 
