@@ -318,4 +318,6 @@ def _nature(rules: Rules, world: World) -> Iterator[Event]:
 
 def _with(world: World, number: int, node: Node) -> World:
     nodes = world.nodes
-    return world._replace(nodes=(*nodes[:number], node, *nodes[number + 1 :]))
+    nodes = (*nodes[:number], node, *nodes[number + 1 :])
+    # A search makes millions of worlds: this takes a third of the time of _replace.
+    return World(world.at, world.back, world.rolling, world.leader, world.disk, nodes)

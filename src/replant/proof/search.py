@@ -83,11 +83,13 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
         worst: _Ending | None = None
         for world in ahead:
             for event in may_happen(rules, world):
+                after = canonical(event.world)
+                if after in came_from and not event.yanks:
+                    continue  # nothing is bad about a state that the search went on from
                 if problem := _fault(rules, event, excuses):
                     if worst is None or _rank(problem) < _rank(worst.problem):
                         worst = _Ending(world, event, problem)
                     continue
-                after = canonical(event.world)
                 if after not in came_from:
                     came_from[after] = world
                     reached.append(after)
