@@ -47,6 +47,27 @@ def test_a_write_is_not_sent_again_over_another_connection(cluster: Cluster, met
     assert [it.method for it in cluster.world.asked] == ["GET", method]
 
 
+def test_neither_a_token_nor_a_password_is_in_the_representation_of_a_line() -> None:
+    """Tracebacks and logs show it."""
+
+    async def represented() -> str:
+        line = transport.Line.to(
+            "https://127.0.0.1:1",
+            token="the-token",  # noqa: S106
+            trust=None,
+            proxy="http://person:the-password@127.0.0.1:2",
+            server_name=None,
+            timeout=1,
+        )
+        await line.session.close()
+        return repr(line)
+
+    shown = asyncio.run(represented())
+    assert "127.0.0.1:1" in shown
+    assert "the-token" not in shown
+    assert "the-password" not in shown
+
+
 def test_a_server_that_points_elsewhere_is_not_followed(cluster: Cluster) -> None:
     """There the token would be given to somebody else."""
     other = World()

@@ -27,9 +27,9 @@ def roll_step(plan: Plan) -> RollNodes:
     return found
 
 
-def rolling(plan: Plan = ENABLE, **more: Any) -> Rolling:
+def rolling(plan: Plan = ENABLE, outages: Outages | None = None, **more: Any) -> Rolling:
     given = {"rules": DrainRules(), "patience": Patience(), **more}
-    return Rolling(roll_step(plan), plan, "run", Outages(lambda: 0.0), **given)
+    return Rolling(roll_step(plan), plan, "run", outages or Outages(lambda: 0.0), **given)
 
 
 class Nodes:

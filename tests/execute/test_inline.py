@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from replant.cluster.ports import (
     STATEFUL_SETS,
     Resource,
 )
-from replant.errors import Halted
+from replant.cluster.writing import LiveWriter
+from replant.errors import Conflict, Halted
 from replant.execute.journal import Mark, State
 from replant.objects import Object
 from replant.plan.inline import AskedInline, inline_changes, strategic_patch
@@ -206,6 +207,41 @@ def test_a_template_that_somebody_has_changed_is_left_alone(tmp_path: Path) -> N
         with pytest.raises(Halted, match="The volume data of Deployment default/web is neither"):
             await it.applying().begin(plan, {})
         assert volumes_of(await get(it, DEPLOYMENTS, "web", "default"))["data"] == volumes[1]
+
+    live(story, tmp_path, workload(**RECREATE), **MIGRATED)
+
+
+class OvertakenWriter(LiveWriter):
+    """Somebody changes the Deployment right before its template is rewritten."""
+
+    conflicts: int | None = None
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        patch: Mapping[str, object],
+        *,
+        namespace: str = "",
+    ) -> Object:
+        if resource is not DEPLOYMENTS or self.conflicts is not None:
+            return await super().patch(resource, name, patch, namespace=namespace)
+        self.conflicts = 0
+        label = {"metadata": {"labels": {"changed-by": "another"}}}
+        await super().patch(resource, name, label, namespace=namespace)
+        try:
+            return await super().patch(resource, name, patch, namespace=namespace)
+        except Conflict:
+            self.conflicts += 1
+            raise
+
+
+def test_a_template_is_not_rewritten_in_a_workload_that_changes_meanwhile(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        it.writer = writer = OvertakenWriter(it.reader)
+        await it.applying().begin(await conversion(it, inline=INLINE), {})
+        assert writer.conflicts == 1
+        await seen_native(it, DEPLOYMENTS)
 
     live(story, tmp_path, workload(**RECREATE), **MIGRATED)
 

@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from replant.cluster.ports import PODS
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
 from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
 from replant.execute.emptying import EVICT_AGAIN, FRESH, RETRY_EVICTION, FreshNode
 from replant.execute.leading import LOOK, Leader, Memory
+from replant.execute.outages import Outages
 from replant.execute.rolling_node import DECIDE_AGAIN
+from replant.execute.world import Pod
 from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
 from tests.plan.clusters import Kubelet, planned
@@ -104,6 +107,31 @@ def test_a_node_that_leaves_is_done_with_and_the_next_begins() -> None:
     decision = stage.decide(nodes.world, 1)
     assert isinstance(only(decision), Cordon)
     assert decision.progress.done == 1
+
+
+def test_no_other_node_is_drained_before_the_pods_of_the_last_one_serve_again() -> None:
+    """If the driver does not work, the pods of one node are without their disks, not all pods."""
+    nodes, outages = Nodes("n2", "n3"), Outages(lambda: 0.0)
+    serves = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data-db-0"}}]
+
+    def pod(node: str) -> Pod:
+        spec = {"nodeName": node, "volumes": volumes}
+        found = Nodes().put(PODS, "db-0", spec, serves, namespace="shop")
+        assert isinstance(found, Pod)
+        return found
+
+    outages.saw(None, pod("n1"))
+    outages.saw(pod("n1"), None)
+    stage = rolling(outages=outages)
+    stage.decide(nodes.world, 0)  # n1 is gone
+    waiting = stage.decide(nodes.world, 1)
+    assert waiting.acts == []
+    assert [it.what for it in waiting.waits] == [
+        "a pod to serve shop/data-db-0 again before another node is drained"
+    ]
+    outages.saw(None, pod("n2"))
+    assert isinstance(only(stage.decide(nodes.world, 2)), Cordon)
 
 
 def test_a_node_that_somebody_lets_take_pods_while_it_is_switched_is_cordoned_again() -> None:

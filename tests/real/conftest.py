@@ -60,32 +60,15 @@ def cloud(ground: Path) -> Iterator[Cloud]:
         yield cloud
 
 
-@pytest.fixture(scope="session")
-def shared() -> list[ControlPlane]:
-    """The control planes that modules share."""
-    return []
-
-
-@pytest.fixture(scope="session")
-def old(ground: Path, shared: list[ControlPlane]) -> Iterator[ControlPlane]:
+@pytest.fixture(scope="module")
+def old(ground: Path, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """Kubernetes whose migration gates can still be switched, with all in-tree plugins."""
-    with ControlPlane(programs.OLD, ground / "old") as plane:
-        shared.append(plane)
+    with ControlPlane(programs.OLD, ground / f"old-{request.path.stem}") as plane:
         yield plane
 
 
-@pytest.fixture(scope="session")
-def new(ground: Path, shared: list[ControlPlane]) -> Iterator[ControlPlane]:
+@pytest.fixture(scope="module")
+def new(ground: Path, request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     """Kubernetes of today, without any of them."""
-    with ControlPlane(programs.newest(), ground / "new") as plane:
-        shared.append(plane)
+    with ControlPlane(programs.newest(), ground / f"new-{request.path.stem}") as plane:
         yield plane
-
-
-@pytest.fixture(scope="module", autouse=True)
-def only_api_servers(shared: list[ControlPlane]) -> Iterator[None]:
-    """Leave the shared control planes to the next module with nothing but their API servers."""
-    yield
-    for plane in shared:
-        plane.stop_part("kube-controller-manager")
-        plane.stop_part("kube-scheduler")

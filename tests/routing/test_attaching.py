@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from replant.gates.versions import Version
-from replant.routing import AttachController, Side, attach, detach
+from replant.routing import AttachController, NodeView, Side, attach, detach
 from tests.routing.worlds import (
     ATTACHABLE,
     AWS,
@@ -190,3 +190,15 @@ def test_who_needs_no_attach_is_not_to_be_asked(plugin: str) -> None:
         attach(in_tree(plugin), controller, READY)
     with pytest.raises(ValueError, match="need no attach"):
         detach(native(plugin), controller, Side.CSI)
+
+
+@pytest.mark.parametrize("adc", list(AttachController))
+def test_a_node_that_redirects_only_another_plugin_counts_as_one_that_redirects_none(
+    adc: AttachController,
+) -> None:
+    other = NodeView(
+        csi_node=True, migrated=frozenset({"kubernetes.io/cinder"}), drivers=READY.drivers
+    )
+    found = attach(in_tree(), process("1.24.17", on=True), other, adc)
+    assert found == attach(in_tree(), process("1.24.17", on=True), DRIVER, adc)
+    assert found.served_by is Side.IN_TREE
