@@ -27,8 +27,8 @@ def client(address: str) -> httpx.AsyncClient:
 async def events(
     http: httpx.AsyncClient,
     path: str,
+    query: dict[str, str],
     begun: Callable[[], object] = lambda: None,
-    **query: str,
 ) -> AsyncIterator[dict[str, Any]]:
     async with http.stream("GET", path, params={"watch": "1", **query}) as answer:
         assert answer.status_code == 200
@@ -50,7 +50,7 @@ def test_a_hundred_watchers_see_the_same(address: str) -> None:
         http: httpx.AsyncClient, since: str, begun: Callable[[], object]
     ) -> list[str]:
         seen = []
-        async for event in events(http, CMS, begun, resourceVersion=since):
+        async for event in events(http, CMS, {"resourceVersion": since}, begun):
             seen.append(f"{event['type']} {event['object']['metadata']['name']}")
             if len(seen) == 3:
                 break
@@ -84,7 +84,7 @@ def test_a_watch_that_begins_with_all_says_when_it_has_told_all(address: str) ->
                 "labelSelector": "watch=list",
                 "timeoutSeconds": "1",
             }
-            return [event async for event in events(http, CMS, **asked)]
+            return [event async for event in events(http, CMS, asked)]
 
     *added, bookmark = asyncio.run(main())
     assert [it["object"]["metadata"]["name"] for it in added] == ["one", "two"]
@@ -102,7 +102,7 @@ def test_a_watch_from_too_long_ago_is_told_so() -> None:
         async with client(address) as http:
             for number in range(30):
                 await create(http, f"n{number}")
-            return [it async for it in events(http, CMS, resourceVersion="2")]
+            return [it async for it in events(http, CMS, {"resourceVersion": "2"})]
 
     small = Sandbox(window=10)
     with closing(open_port(0)) as listening, serving(small, listening) as address:
@@ -119,7 +119,7 @@ def test_bookmarks_come_also_while_others_change_all_the_time(
 
     async def first_bookmark(http: httpx.AsyncClient) -> int:
         asked = {"labelSelector": "seen=never", "allowWatchBookmarks": "true"}
-        async for event in events(http, CMS, timeoutSeconds="20", **asked):
+        async for event in events(http, CMS, {"timeoutSeconds": "20", **asked}):
             return int(event["object"]["metadata"]["resourceVersion"])
         return 0
 
@@ -144,7 +144,7 @@ def test_a_watch_of_one_object(address: str) -> None:
         async with client(address) as http:
             await create(http, "mine")
             await create(http, "other")
-            found = events(http, f"{CMS}/mine", timeoutSeconds="1")
+            found = events(http, f"{CMS}/mine", {"timeoutSeconds": "1"})
             return [event["object"]["metadata"]["name"] async for event in found]
 
     assert asyncio.run(main()) == ["mine"]

@@ -84,13 +84,12 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
         for world in ahead:
             for event in may_happen(rules, world):
                 after = canonical(event.world)
-                if after in came_from and not event.yanks:
+                known = after in came_from
+                if known and not event.yanks:
                     continue  # nothing is bad about a state that the search went on from
                 if problem := _fault(rules, event, excuses):
-                    if worst is None or _rank(problem) < _rank(worst.problem):
-                        worst = _Ending(world, event, problem)
-                    continue
-                if after not in came_from:
+                    worst = _worse(worst, _Ending(world, event, problem))
+                elif not known:
                     came_from[after] = world
                     reached.append(after)
         if worst and (nearest is None or worst.problem.cause is _FIRST):
@@ -150,6 +149,11 @@ def _fault(rules: Rules, event: Event, excuses: _Excuses) -> Bad | None:
     """The worst that is bad about an event and cannot be excused, if anything is."""
     found = [it for it in problems(rules, event) if _excuse(event.world, it) not in excuses]
     return min(found, key=_rank, default=None) if found else None
+
+
+def _worse(one: _Ending | None, other: _Ending) -> _Ending:
+    """The first of the two, unless the other one is worse."""
+    return other if one is None or _rank(other.problem) < _rank(one.problem) else one
 
 
 def _rank(problem: Bad) -> tuple[int, bool]:
