@@ -10,6 +10,7 @@ from replant.errors import Unreachable
 from replant.execute.mirror import Mirror
 from replant.execute.timing import RealTiming
 from replant.execute.world import World
+from tests import virtual_time
 
 
 class Away:
@@ -41,11 +42,11 @@ def test_all_watches_break_off_together_and_it_is_said_once() -> None:
     said: list[str] = []
 
     async def main() -> None:
-        mirror = Mirror(Away(), World(), RealTiming(speed=100), said.append)
+        mirror = Mirror(Away(), World(), RealTiming(), said.append)
         await mirror.start()
-        while len(said) < 3:
-            await asyncio.sleep(0.001)
+        # Short of the fourth time, which comes 0.5 + 1 + 2 s after the first.
+        await asyncio.sleep(3.4)
         await mirror.aclose()
 
-    asyncio.run(asyncio.wait_for(main(), 10))
+    virtual_time.run(main())
     assert said == [f"the cluster is away; watching again in {it} s" for it in ("0.5", "1", "2")]

@@ -19,6 +19,7 @@ from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
 from tests.operators.driving import EBS, cloud
 from tests.operators.test_drivers import secret
+from tests.waiting import wait_until
 
 PATIENCE = 120
 SPEED = 20
@@ -50,13 +51,14 @@ def operating(kubeconfig: str, *more: str) -> Iterator[Path]:
             process.wait()
 
 
-def until(true: Callable[[], bool], what: Callable[[], str]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not true():
-        said = what()
-        assert time.monotonic() < deadline, said
-        assert not said.startswith("error"), said
-        time.sleep(0.1)
+def until(true: Callable[[], bool], said: Callable[[], str]) -> None:
+    """Wait until something is true of a process, unless it says an error before."""
+
+    def is_so() -> bool:
+        assert not said().startswith("error"), said()
+        return true()
+
+    wait_until(is_so, said, PATIENCE)
 
 
 def test_it_brings_a_driver_and_a_second_one_stands_down(tmp_path: Path) -> None:
@@ -75,9 +77,10 @@ def test_it_brings_a_driver_and_a_second_one_stands_down(tmp_path: Path) -> None
             return (states["Available"], states["Progressing"]) == ("True", "False")
 
         with operating(kubeconfig, "--values", str(mirrored)) as first:
-            until(available, first.read_text)
+            until(lambda: "holding the Lease" in first.read_text(), first.read_text)
             with operating(kubeconfig) as second:
                 until(lambda: "standing down" in second.read_text(), second.read_text)
+                until(available, first.read_text)
             assert "is at work in this cluster" in second.read_text()
             assert f"{EBS}:" not in second.read_text()
         daemon_sets = sandbox.registry.of_kind("apps/v1", "DaemonSet")

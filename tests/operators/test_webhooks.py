@@ -19,7 +19,6 @@ import pytest
 import trustme
 import yaml
 
-from replant.errors import Refused
 from replant.gardener.components import told_deployment
 from replant.gardener.shoots import NEEDS_COMPLETE, OVERRIDE, Stage
 from replant.gates.versions import Version
@@ -31,14 +30,15 @@ from replant.sandbox.server import open_port
 from tests.cli.shell import replant
 from tests.gardener.objects import AWS, NAMESPACE, cluster, deployment, shoot
 from tests.operators.seeds import definitions, served, stored
+from tests.waiting import wait_until
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "gardener"
 CA = trustme.CA()
 
 
-def door_of(folder: Path, port: int = 0) -> Door:
+def door_of(folder: Path) -> Door:
     issue(folder)
-    return Door("127.0.0.1", port, folder / "tls.crt", folder / "tls.key")
+    return Door("127.0.0.1", 0, folder / "tls.crt", folder / "tls.key")
 
 
 def issue(folder: Path) -> None:
@@ -309,38 +309,30 @@ def test_what_is_no_review_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_certificate_is_renewed_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhooks_module, "RENEWAL", 0.05)
+    monkeypatch.setattr(webhooks_module, "RENEWAL", 0.01)
     with asking_a_seed(tmp_path) as asked:
         (tmp_path / "tls.key").write_text("half of it")
-        _until(lambda: any("cannot be used yet" in it for it in asked.notes))
+        wait_until(lambda: any("cannot be used yet" in it for it in asked.notes), "a complaint")
         issue(tmp_path)
-        _until(lambda: any("was renewed" in it for it in asked.notes))
+        wait_until(lambda: any("was renewed" in it for it in asked.notes), "the renewal")
         address = asked.client.base_url
         served_now = ssl.get_server_certificate((address.host, address.port or 0))
         assert served_now.strip() == (tmp_path / "tls.crt").read_text().strip()
 
 
-def _until(true: Any) -> None:
-    for _each in range(400):
-        if true():
-            return
-        threading.Event().wait(0.05)
-    raise AssertionError
-
-
 def test_a_port_or_a_certificate_that_cannot_be_had(tmp_path: Path) -> None:
-    async def main(door: Door) -> None:
-        config = tmp_path / "config"
-        controller = webhooks(Where(str(config)), AWS, door, note=lambda _note: None)
-        await run([controller], running=Running(), signals=False)
-
-    with served(tmp_path, "config", []), open_port(0) as taken:
+    issue(tmp_path)
+    files = ("--tls-cert", str(tmp_path / "tls.crt"), "--tls-key", str(tmp_path / "tls.key"))
+    with served(tmp_path, "config", []) as seed, open_port(0) as taken:
+        # A process of its own, because a test may not bind a port with a number (tests/guard.py).
+        command = ["operator", "--controllers", "gardener-webhook", "--provider", "aws"]
+        command += ["--kubeconfig", str(seed.kubeconfig), *files]
         port = taken.getsockname()[1]
-        with pytest.raises(Refused, match=f"port {port} of 127.0.0.1 cannot be opened"):
-            asyncio.run(main(door_of(tmp_path, port)))
+        code, _out, err = replant(*command, "--port", str(port))
+        assert (code, f"port {port} of 127.0.0.1 cannot be opened" in err) == (1, True), err
         (tmp_path / "tls.key").write_text("nothing")
-        with pytest.raises(Refused, match=r"tls.key cannot be used"):
-            asyncio.run(main(Door("127.0.0.1", 0, tmp_path / "tls.crt", tmp_path / "tls.key")))
+        code, _out, err = replant(*command, "--port", "0")
+        assert (code, "tls.key cannot be used" in err) == (1, True), err
 
 
 def test_the_command_wants_a_certificate() -> None:

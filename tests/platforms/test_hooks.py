@@ -3,16 +3,20 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from replant.errors import Final, InputError, ReplantError, Retryable
 from replant.execute.actuators import Place, Replica, Wanted
-from replant.platforms.hooks import Hooks
+from replant.platforms import hooks
+from replant.platforms.hooks import TIMEOUT, Hooks
+from tests.waiting import wait_until
 
 CONTROLLER = Place(component="kube-controller-manager")
 KUBELET = Place(node="node-a")
@@ -221,27 +225,36 @@ def is_alive(pid: int) -> bool:
 
 
 def pid_in(path: Path) -> int:
-    for _ in range(100):
-        if path.exists() and path.read_text().strip():
-            return int(path.read_text())
-        time.sleep(0.05)
-    raise AssertionError(f"nothing was written to {path}")
+    """The process that a script has written to a file."""
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"), f"a process in {path}")
+    return int(path.read_text())
 
 
 def test_after_its_time_a_command_ends_with_all_that_it_started(
-    script: Script, tmp_path: Path
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hook = Hooks(script(f"sleep 60 & echo $! > {tmp_path}/child; wait"), timeout=0.5)
-    with pytest.raises(Retryable, match=r"had not ended after 0\.5 s and was stopped"):
+    child = tmp_path / "child"
+
+    def now() -> float:
+        """The time, which is over once the command has started something, however late."""
+        return TIMEOUT + 1 if child.exists() and child.read_text() else 0.0
+
+    monkeypatch.setattr(hooks, "time", SimpleNamespace(monotonic=now))
+    # What it has started does not end when it is asked to.
+    lines = f"""sh -c 'trap "" TERM; echo $$ > {child}; exec sleep 60' & wait"""
+    hook = Hooks(script(lines))
+    with pytest.raises(Retryable, match="had not ended after 600 s and was stopped"):
         asyncio.run(hook.switch(KUBELET, ON))
-    assert not is_alive(pid_in(tmp_path / "child"))
+    pid = pid_in(child)
+    wait_until(lambda: not is_alive(pid), "the end of what the hook has started", timeout=30)
 
 
-def test_what_a_hook_leaves_running_keeps_nobody_waiting(script: Script) -> None:
-    began = time.monotonic()
-    answer = """sleep 3 & echo '{"replicas": []}'"""
-    assert observed(Hooks(script(answer))) == ()
-    assert time.monotonic() - began < 2
+def test_what_a_hook_leaves_running_keeps_nobody_waiting(script: Script, tmp_path: Path) -> None:
+    hook = Hooks(script(f"""sleep 30 & echo $! > {tmp_path}/child; echo '{{"replicas": []}}'"""))
+    assert observed(hook) == ()
+    child = pid_in(tmp_path / "child")
+    assert is_alive(child)
+    os.kill(child, signal.SIGKILL)
 
 
 INTERRUPTED = """
@@ -259,22 +272,17 @@ def test_an_interrupt_ends_replant_and_not_what_a_hook_has_begun(
         f"echo $$ > {tmp_path}/pid; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; "
         f"echo to nobody; echo >&2; touch {tmp_path}/finished"
     )
-
-    async def interrupted() -> int:
-        replant = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", INTERRUPTED, command, stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )  # fmt: skip
-        while not (tmp_path / "pid").exists():
-            await asyncio.sleep(0.05)
-        os.killpg(replant.pid, 2)  # as a terminal does with Ctrl-C
-        return await replant.wait()
-
-    assert asyncio.run(interrupted()) != 0
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, command],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as replant:
+        try:
+            wait_until((tmp_path / "pid").exists, "the start of the hook")
+            os.killpg(replant.pid, signal.SIGINT)  # as a terminal does with Ctrl-C
+            assert replant.wait(60) != 0
+        finally:
+            replant.kill()
     assert not (tmp_path / "finished").exists()
     (tmp_path / "go").touch()
-    for _ in range(600):
-        if (tmp_path / "finished").exists():
-            return
-        time.sleep(0.05)
-    raise AssertionError("the hook did not come to its end")
+    wait_until((tmp_path / "finished").exists, "the end of the hook", timeout=30)

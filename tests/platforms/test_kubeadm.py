@@ -322,12 +322,17 @@ def test_an_agent_that_does_not_run_is_told_and_removed(
 
 
 def test_an_interrupted_switch_leaves_no_agent(cluster: FakeCluster) -> None:
-    cluster.after_agent = lambda pod: pod.update(status={"phase": "Running"})
-
     async def interrupted() -> None:
+        runs = asyncio.Event()
+
+        def run_on(pod: Object) -> None:
+            pod["status"] = {"phase": "Running"}
+            runs.set()
+
+        cluster.after_agent = run_on
         actuator = Kubeadm(cluster, cluster, "busybox", pause=0.01)
         switch = asyncio.create_task(actuator.switch(KUBELET, ON))
-        await asyncio.sleep(0.1)
+        await runs.wait()
         assert cluster.agents()
         switch.cancel()
         with pytest.raises(asyncio.CancelledError):
