@@ -41,7 +41,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("quick"):
+        settings.load_profile("quick")
     config.pluginmanager.register(Guard(config.rootpath / "tests"), "guard")
     given = getattr(config, "workerinput", {}).get(PROOFS)
     folder = Path(given or tempfile.mkdtemp(prefix="replant-proofs-"))
@@ -56,10 +59,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("quick"):
         return
     folders = tuple(config.rootpath / "tests" / it for it in PURE)
-    quick = [it for it in items if it.get_closest_marker("workflow") or it.path.parent in folders]
+    quick = [
+        it
+        for it in items
+        if it.get_closest_marker("workflow")
+        or (it.path.parent in folders and not it.get_closest_marker("exhaustive"))
+    ]
     config.hook.pytest_deselected(items=[it for it in items if it not in set(quick)])
     items[:] = quick
-    settings.load_profile("quick")
 
 
 def pytest_configure_node(node: Any) -> None:

@@ -24,6 +24,9 @@ from replant.plan.undo import undo_plan
 from tests.inventory.clusters import AWS, CONTROLLER, storage_class
 from tests.plan.clusters import Kubelet, planned
 
+pytestmark = pytest.mark.exhaustive
+
+
 GOALS = ("enable", "disable", "complete")
 MINORS = [f"1.{minor}.0" for minor in range(17, 37)]
 Given = dict[str, bool]

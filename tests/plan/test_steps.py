@@ -308,6 +308,7 @@ def by_platform(goal: str, adc: AttachController) -> Plan:
 
 
 @pytest.mark.parametrize("goal", ["enable", "disable"])
+@pytest.mark.exhaustive
 def test_where_the_order_is_free_no_step_comes_after_another(goal: str) -> None:
     free = by_platform(goal, AttachController.NODE_DRIVEN)
     assert [(it.id, it.after) for it in free.steps] == [

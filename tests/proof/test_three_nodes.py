@@ -11,6 +11,9 @@ from replant.proof import Verdict
 from replant.proof.orders import API_VERSION, KIND, read_order
 from replant.proof.search import search
 
+pytestmark = pytest.mark.exhaustive
+
+
 Step = dict[str, Any]
 
 

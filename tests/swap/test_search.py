@@ -210,6 +210,7 @@ def test_on_the_way_back_it_is_all_one_who_deletes_disks() -> None:
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["convert", "back"])
+@pytest.mark.exhaustive
 def test_nor_does_all_that_persons_do_at_once(back: bool) -> None:
     case = CONVERT._replace(back=back, all_at_once=True)
     verdict = verify_cases([case])

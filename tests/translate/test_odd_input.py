@@ -16,6 +16,9 @@ from replant.translate.manifest import Target, translate_object
 from replant.translate.workloads import InlineDefaults
 from tests.translate import strategies
 
+pytestmark = pytest.mark.exhaustive
+
+
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=4), st.just("\ud800")
 )
