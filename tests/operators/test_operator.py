@@ -17,7 +17,7 @@ from replant.cli.documents import Document
 from replant.cluster.live import connect
 from replant.errors import Final
 from replant.gardener.shoots import FINISHED, NEEDS_COMPLETE
-from replant.operator import shoot_access, watching
+from replant.operator import shoot_access, telling, watching
 from replant.operator.run import Running, Where, migration
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
@@ -134,6 +134,8 @@ def test_shoots_are_migrated_and_those_that_hang_hold_up_nobody(
             return connect(config, **{**more, **({"timeout": 0.1} if hangs else {})})
 
         monkeypatch.setattr(shoot_access, "connect", connect_soon)
+        # An Event is repeated every half hour, and one may end while this runs.
+        monkeypatch.setattr(telling, "AGAIN", 10**12)
         hanging = kubeconfig(clusters=[{"name": "c", "cluster": {"server": server}}])
         well = its_shoot.kubeconfig.read_text()
         objects: list[dict[str, Any]] = list(definitions())

@@ -142,6 +142,25 @@ def test_those_that_hang_again_and_again_leave_places_to_others() -> None:
     finish(main())
 
 
+def test_a_key_that_is_called_at_the_very_end_does_not_keep_it_from_ending() -> None:
+    async def main() -> None:
+        looks = 0
+
+        async def attend(_key: str) -> float:
+            nonlocal looks
+            looks += 1
+            return 2 * DAY
+
+        under, _failures = rounds(attend)
+        async with under:
+            under.call("a")
+            await until(lambda: looks == 1)
+            under.call("a")  # and in the same turn of the loop it is cancelled
+        assert looks == 1
+
+    finish(main())
+
+
 def test_pauses_grow_and_end() -> None:
     for tries in range(100):
         longest = min(2.0**tries, LONGEST_PAUSE)

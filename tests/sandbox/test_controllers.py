@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.json import Decoder
@@ -15,7 +15,7 @@ from replant.inventory.controlplane import control_plane_pod, merged_gates
 from replant.objects import Object
 from replant.routing import Side
 from replant.sandbox.changes import Deletion
-from replant.sandbox.clock import Pace, RealClock, VirtualClock
+from replant.sandbox.clock import BEGINNING, Clock, Pace, RealClock, VirtualClock
 from replant.sandbox.cloud import ATTACH, CREATE, DELETE, DETACH, RESIZE, Cloud
 from replant.sandbox.cluster import Cluster
 from replant.sandbox.controllers.parts import ZONE
@@ -680,6 +680,31 @@ def test_events_are_forgotten_after_an_hour() -> None:
 
 
 # Real time
+
+
+def test_a_cluster_that_is_woken_as_it_ends_does_end() -> None:
+    class Soon:
+        """A clock with a timer that is an hour away."""
+
+        next_moment = BEGINNING
+
+        def listen(self, _call: object) -> None:
+            pass
+
+        def real_seconds_until(self, _moment: object) -> float:
+            return 3600
+
+    async def main() -> None:
+        pace = Pace(cast(Clock, Soon()), lambda: None)
+        keeping = asyncio.create_task(pace.keep())
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        pace.wake()
+        keeping.cancel()
+        await asyncio.wait([keeping], timeout=5)
+        assert keeping.cancelled()
+
+    asyncio.run(main())
 
 
 def test_a_cluster_can_be_left_to_itself_in_real_time() -> None:

@@ -84,8 +84,10 @@ class Rounds:
                     self._failed(key, error, wait)
                 if wait is None and not called.is_set():
                     return
+                # Not wait_for: Python 3.11's forgets a cancellation that comes with a call.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(called.wait(), wait)
+                    async with asyncio.timeout(wait):
+                        await called.wait()
         finally:
             del self._calls[key]
 

@@ -194,5 +194,7 @@ class Pace:
             self._woken.clear()
             moment = self._clock.next_moment
             timeout = self._clock.real_seconds_until(moment) if moment else None
+            # Not wait_for: Python 3.11's forgets a cancellation that comes with a wake.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await self._woken.wait()

@@ -113,8 +113,10 @@ class _Watcher:
                     next_bookmark = now + BOOKMARK_EVERY
                     if bookmarks:
                         yield self._bookmark(since)
+                # Not wait_for: Python 3.11's forgets a cancellation that comes with an event.
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(sleeper.wait(), min(end, next_bookmark) - now)
+                    async with asyncio.timeout(min(end, next_bookmark) - now):
+                        await sleeper.wait()
         finally:
             leave()
 
