@@ -9,13 +9,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PACE   ?= fast
 # Tests wait for processes and sockets for a third of their time: one worker more than processors.
-WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 in_parallel = $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS) --dist $(1))
 # Real tests go in the order of their file, and a file's tests share a control plane.
 REAL = tests/real -p no:randomly $(call in_parallel,loadfile --no-loadscope-reorder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-faults-small test-faults test-real test-real-long test-mutations real-binaries check format bench bench-real lock clean
+.PHONY: help demo test test-quick test-explore test-faults-small test-faults test-real test-real-long test-mutations real-binaries check format bench bench-real lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test: $(READY) ## Run the tests in parallel and in random order; WORKERS=1 for o
 
 test-quick: $(READY) ## Run the tests of pure packages and a workflow of each command, in a minute
 	$(BIN)/python -m pytest --quick $(call in_parallel,worksteal)
+
+test-explore: $(READY) ## Run the property tests with new examples, 2,000 of each
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=explore $(call in_parallel,worksteal)
 
 test-faults-small: $(READY) ## Every fault at every write of a switch of 4 nodes, and samples of other goals
 	$(BIN)/python -m tests.faults small

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import settings
 
 from tests import proofs
-from tests.cli import command_server
+from tests.cli import command_server, shell
 from tests.guard import Guard
 
 PROOFS = "proofs"
 """What the controller of pytest-xdist calls the folder of proofs that it gives to workers."""
 
-PURE = (
+PURE_PACKAGES = (
     "translate", "gates", "routing", "inventory", "plan", "proof", "swap", "drivers", "gardener",
     "manifests", "report",
 )  # fmt: skip
@@ -51,24 +51,31 @@ def pytest_configure(config: pytest.Config) -> None:
     if not given:
         config.add_cleanup(lambda: shutil.rmtree(folder))
     config.stash[FOLDER] = folder
-    proofs.keep_in(folder)
+    proofs.cache_verdicts_in(folder)
     command_server.PROOFS = folder
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("quick"):
         return
-    folders = tuple(config.rootpath / "tests" / it for it in PURE)
+    folders = tuple(config.rootpath / "tests" / it for it in PURE_PACKAGES)
     quick = [
         it
         for it in items
         if it.get_closest_marker("workflow")
         or (it.path.parent in folders and not it.get_closest_marker("exhaustive"))
     ]
-    config.hook.pytest_deselected(items=[it for it in items if it not in set(quick)])
+    chosen = frozenset(quick)
+    config.hook.pytest_deselected(items=[it for it in items if it not in chosen])
     items[:] = quick
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Have a worker of pytest-xdist share the folder."""
     node.workerinput[PROOFS] = str(node.config.stash[FOLDER])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Have workflows start real processes: forks hide what an import or an end does wrong."""
+    shell.in_forks = item.get_closest_marker("workflow") is None

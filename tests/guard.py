@@ -2,9 +2,10 @@
 
 A test fails that does one of these:
 
-- ``time.sleep`` and ``asyncio.sleep`` of more than an instant, unless the test is marked
+- ``time.sleep`` and ``asyncio.sleep`` of more than an instant in all, unless the test is marked
   ``wall_clock``, with the reason. Time of the sandbox comes from its virtual clock.
-- ``bind`` to a port with a number: another test may have it. Port 0 gives a free one.
+- ``bind`` to a port with a number: another test may have it. Port 0 gives a free one. What a
+  process binds that a test starts is not seen.
 - Environment variables or a working directory that a test leaves changed.
 
 A test that hangs is ended by pytest-timeout; the stack of every asyncio task is printed first.
@@ -13,7 +14,9 @@ A test that hangs is ended by pytest-timeout; the stack of every asyncio task is
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import functools
+import gc
 import os
 import signal
 import sys
@@ -21,16 +24,17 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 import pytest_timeout
 
-INSTANT = 0.011
-"""Seconds. Loops that look for another thread's work every hundredth of one are no sleepers."""
-
-
+MAX_SLEEP = 0.1
+"""Seconds that a test may sleep in all; ``tests/waiting.py`` polls for longer."""
 RUN_CLOCK = "replant.execute.timing"
+"""The module by whose clock a run of Replant waits."""
+GRACE = 60.0
+"""Seconds that a test which is ended for hanging has for its end."""
 
 
 class Rejected(AssertionError):
@@ -43,14 +47,18 @@ class Guard:
     def __init__(self, tests: Path) -> None:
         """Watch what is called from files in a folder."""
         self._tests = f"{tests}{os.sep}"
+        self._waiting = str(tests / "waiting.py")
+        self._slept = 0.0
         self._item: pytest.Item | None = None
         self._violations: list[str] = []
         self._state = process_state()
+        # pytest collects what tests write; of a process that ends, nobody would see it.
+        self._stderr = os.fdopen(os.dup(2), "w")
         sys.addaudithook(self._audit)
         self._watch_sleeps()
 
     def _audit(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if event == "socket.bind":
+        if event == "socket.bind" and (self._item or self._is_collecting()):
             self._check_bind(arguments[1])
 
     def _watch_sleeps(self) -> None:
@@ -59,33 +67,48 @@ class Guard:
 
         @functools.wraps(sleep)
         def checked_sleep(seconds: float, /) -> None:
-            if self._waits_for_test(sys._getframe(1)):  # noqa: SLF001
+            if self._is_test_code(sys._getframe(1)):  # noqa: SLF001
                 self._check_sleep("time.sleep", seconds)
             sleep(seconds)
 
         @functools.wraps(asyncio_sleep)
         def checked_asyncio_sleep(delay: float, result: Any = None) -> Any:
-            if self._waits_for_test(sys._getframe(1)) and not has_virtual_time():  # noqa: SLF001
+            if self._is_test_code(sys._getframe(1)) and not has_virtual_time():  # noqa: SLF001
                 self._check_sleep("asyncio.sleep", delay)
             return asyncio_sleep(delay, result)
 
         time.sleep = checked_sleep  # type: ignore[assignment]
         asyncio.sleep = checked_asyncio_sleep
 
-    def _waits_for_test(self, frame: FrameType) -> bool:
+    def _is_test_code(self, frame: FrameType) -> bool:
         """Whether a call comes from a test, or from the clock by which a run of Replant waits."""
-        module = frame.f_globals.get("__name__")
-        return frame.f_code.co_filename.startswith(self._tests) or module == RUN_CLOCK
+        file = frame.f_code.co_filename
+        in_tests = file.startswith(self._tests) and file != self._waiting
+        return in_tests or frame.f_globals.get("__name__") == RUN_CLOCK
+
+    def _is_collecting(self) -> bool:
+        """Whether a call comes from a module of tests that is being imported."""
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001
+        while frame and not (
+            frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(self._tests)
+        ):
+            frame = frame.f_back
+        return frame is not None
 
     def _check_sleep(self, function: str, seconds: float) -> None:
-        if seconds > INSTANT and self._item and not self._item.get_closest_marker("wall_clock"):
+        if self._item and self._item.get_closest_marker("wall_clock"):
+            return
+        if self._item or self._is_collecting():
+            self._slept += seconds
+        if self._slept > MAX_SLEEP:
             self._reject(
                 f"{function}({seconds:g}) in a test: wait on the virtual clock or for an event, "
-                "or mark the test with @pytest.mark.wall_clock(reason)."
+                "poll with tests/waiting.py for the work of another process, or mark the test with "
+                "@pytest.mark.wall_clock(reason)."
             )
 
     def _check_bind(self, address: Any) -> None:
-        if self._item and isinstance(address, tuple) and address[1]:
+        if isinstance(address, tuple) and address[1]:
             self._reject(
                 f"A test binds port {address[1]}, which another test may have at the same time: "
                 "bind port 0 and ask the socket for its number."
@@ -98,11 +121,17 @@ class Guard:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Know which test runs."""
-        self._item, self._violations = item, []
+        self._item, self._violations, self._slept = item, [], 0.0
         try:
             return (yield)
         finally:
-            self._item = None
+            self._item, self._slept = None, 0.0
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        """Refuse tests that need wall-clock time and do not say why."""
+        for mark in item.iter_markers("wall_clock"):
+            if not mark.args:
+                raise pytest.UsageError(f"{item.nodeid}: wall_clock needs a reason.")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Generator[None, object, object]:
@@ -124,14 +153,24 @@ class Guard:
         return result
 
     def pytest_timeout_set_timer(self, item: pytest.Item, settings: Any) -> bool:
-        """Have pytest-timeout print the asyncio tasks before it ends a test."""
+        """Have pytest-timeout print the asyncio tasks before it ends a test.
+
+        One that goes on, since something catches the failure or its end hangs too, ends with its
+        process: pytest-xdist reports that and starts another.
+        """
+        is_ending = False
 
         def end_test(_signal: int, _frame: FrameType | None) -> None:
-            print_tasks()
+            nonlocal is_ending
+            print_tasks(self._stderr)
+            if is_ending:
+                faulthandler.dump_traceback(self._stderr)
+                os._exit(1)
+            is_ending = True
             pytest_timeout.timeout_sigalrm(item, settings)
 
         signal.signal(signal.SIGALRM, end_test)
-        signal.setitimer(signal.ITIMER_REAL, settings.timeout)
+        signal.setitimer(signal.ITIMER_REAL, settings.timeout, min(settings.timeout, GRACE))
         return True
 
     def pytest_timeout_cancel_timer(self) -> bool:
@@ -157,11 +196,9 @@ def process_state() -> set[tuple[str, str]]:
     return {*own.items(), ("the working directory", str(Path.cwd()))}
 
 
-def print_tasks() -> None:
-    """Print the stack of every task of the loop that runs in this thread."""
-    try:
-        tasks = asyncio.all_tasks()
-    except RuntimeError:
-        return  # no loop runs here
-    for task in tasks:
-        task.print_stack(file=sys.__stderr__)
+def print_tasks(file: TextIO) -> None:
+    """Print the stack of every asyncio task, in whichever thread its loop runs."""
+    for found in gc.get_objects():
+        if isinstance(found, asyncio.Task) and not found.done():
+            found.print_stack(file=file)
+    file.flush()

@@ -1,4 +1,4 @@
-"""Keeps what the model checker found out, so that a test run searches each course only once.
+"""Keeps the model checker's verdicts, so that a test run searches each order of moves only once.
 
 A search is a pure function of its course, and many tests plan for the same few clusters. The
 results are files of one run: its workers and the commands that it runs in forks share them.
@@ -13,16 +13,16 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 from replant.proof import search as searching
-from replant.proof.course import Course
+from replant.proof.course import OVERTAKEN, Course
 from replant.proof.search import Verdict
 
 
-def keep_in(folder: Path) -> None:
+def cache_verdicts_in(folder: Path) -> None:
     """Have every search of this process look in a folder first."""
     search = searching.search
 
-    def kept_search(course: Course, groups: tuple[int, ...]) -> Verdict:
-        key = hashlib.sha256(repr((course, groups)).encode()).hexdigest()
+    def cached_search(course: Course, groups: tuple[int, ...]) -> Verdict:
+        key = hashlib.sha256(repr((course, groups, OVERTAKEN)).encode()).hexdigest()
         path = folder / key
         try:
             known: Verdict = pickle.loads(path.read_bytes())  # noqa: S301 - written below
@@ -33,4 +33,4 @@ def keep_in(folder: Path) -> None:
             os.replace(file.name, path)  # noqa: PTH105 - whole or not at all
         return known
 
-    searching.search = kept_search
+    searching.search = cached_search

@@ -12,7 +12,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 TARGET = re.compile(r"^([a-z][a-z-]*):", re.MULTILINE)
-CALL = re.compile(r"\b(?:make|part)\s+([a-z][a-z-]*)")
+CALL = re.compile(r"(?:^|[`;&|])\s*(?:make|part)\s+([a-z][a-z-]*)", re.MULTILINE)
 """As .ci/run has it too, which runs a target with its function ``part``."""
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 DOCUMENTS = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/real/README.md")]

@@ -1,8 +1,9 @@
 """Runs ``replant`` in forks of one process that has imported it: a start takes 20 ms, not 300.
 
-Each command is a process of its own, with its own arguments, environment, working directory and
-standard streams, as if a shell had started it. What Python reads from the environment when it
-starts (locale, warnings) is that of the server.
+Each command is a process with its own arguments, environment, working directory and standard
+streams. It differs from one that a shell starts in what Python does before and after: the modules
+are imported already, the hash seed is the server's, and nothing is freed at the end. Tests with the
+marker ``workflow`` start real processes, and so do those of signals and of repeatable output.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import traceback
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -24,9 +27,11 @@ from tests import proofs
 
 REPLANT = Path(sys.executable).with_name("replant")
 PROOFS: Path | None = None
-"""Where proofs are kept; ``tests/conftest.py`` says."""
-_REQUEST = 1 << 20
-"""Bytes: arguments and environment together are smaller."""
+"""Where verdicts are kept; ``tests/conftest.py`` says."""
+_LENGTH = 8
+"""Bytes before a request, which say how long it is."""
+_ENVIRONMENT = dict(os.environ)
+"""The server's own: not that of the test which happens to need it first."""
 
 
 class CommandServer:
@@ -38,18 +43,17 @@ class CommandServer:
 
     def run(self, *arguments: str, stdin: bytes = b"") -> tuple[int, bytes, bytes]:
         """The exit code, standard output and standard error of a command."""
-        request = {
-            "arguments": arguments,
-            "environment": dict(os.environ),
-            "folder": str(Path.cwd()),
-        }
+        request = json.dumps(
+            {"arguments": arguments, "environment": dict(os.environ), "folder": str(Path.cwd())}
+        ).encode()
         with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
             given.write(stdin)
             given.seek(0)
             server = self._connected()
             try:
                 streams = [given.fileno(), out.fileno(), err.fileno()]
-                socket.send_fds(server, [json.dumps(request).encode()], streams)
+                socket.send_fds(server, [len(request).to_bytes(_LENGTH)], streams)
+                server.sendall(request)
                 code = int(server.recv(64))
             except BaseException:
                 self.stop()  # a command that was given up may still run
@@ -69,7 +73,7 @@ class CommandServer:
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
-            self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self._socket, theirs = socket.socketpair()
             with theirs:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", __name__, str(theirs.fileno()), str(PROOFS or "")],
@@ -77,6 +81,7 @@ class CommandServer:
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     cwd=Path(__file__).parents[2],
+                    env=_ENVIRONMENT,
                     start_new_session=True,
                 )
             atexit.register(self.stop)
@@ -86,17 +91,35 @@ class CommandServer:
 def serve(client: socket.socket) -> None:
     """Run one command after the other, until the client is gone."""
     while True:
-        message, streams, _flags, _address = socket.recv_fds(client, _REQUEST, 3)
-        if not message:
+        head, streams, _flags, _address = socket.recv_fds(client, _LENGTH, 3)
+        if not head:
             return
+        length = int.from_bytes(head)
+        request = b""
+        while len(request) < length:
+            request += client.recv(length - len(request))
         process = os.fork()
         if process == 0:
             client.close()
-            run_command(json.loads(message), streams)
+            run_command(json.loads(request), streams)
         for stream in streams:
             os.close(stream)
+        wait_for_end(process, client)
         _, status = os.waitpid(process, 0)
         client.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def wait_for_end(process: int, client: socket.socket) -> None:
+    """Wait for a command; end it if the client is gone, for then nobody else would."""
+    if not hasattr(os, "pidfd_open"):
+        return  # not Linux
+    end = os.pidfd_open(process)
+    try:
+        ready, _, _ = select.select([end, client.fileno()], [], [])
+        if end not in ready:
+            os.kill(process, signal.SIGKILL)
+    finally:
+        os.close(end)
 
 
 def run_command(request: dict[str, object], streams: list[int]) -> NoReturn:
@@ -117,10 +140,14 @@ def run_command(request: dict[str, object], streams: list[int]) -> NoReturn:
         code = ended.code
     except BaseException:  # noqa: BLE001 - as Python does at its end
         traceback.print_exc()
+    if isinstance(code, str):
+        sys.stderr.write(f"{code}\n")
+        code = 1
+    # What Python does at its end, but for freeing every module that the server has imported.
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001 - waits for threads
     atexit._run_exitfuncs()  # noqa: SLF001
     sys.stdout.flush()
     sys.stderr.flush()
-    # Python's own end would first free every module that the server has imported.
     os._exit(code if isinstance(code, int) else 0)
 
 
@@ -140,5 +167,5 @@ def import_all() -> None:
 if __name__ == "__main__":
     import_all()
     if sys.argv[2]:
-        proofs.keep_in(Path(sys.argv[2]))
+        proofs.cache_verdicts_in(Path(sys.argv[2]))
     serve(socket.socket(fileno=int(sys.argv[1])))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 import yaml
 
 from replant.plan.model import Plan
-from tests.cli.shell import replant
+from tests.cli.shell import REPLANT, replant
 from tests.inventory.clusters import EVERY_KIND, Object, pv, storage_class
 from tests.plan.clusters import Kubelet, objects_of
 
@@ -51,6 +53,22 @@ def test_yaml_and_json_are_the_same_plan_and_are_repeated_exactly(made: str) -> 
     read = msgspec.convert(yaml.safe_load(made), Plan)
     assert read.proof is not None
     assert read.proof.safe
+
+
+def test_a_plan_does_not_depend_on_the_order_of_sets() -> None:
+    """In processes of their own, which hash texts in other ways."""
+    arguments = ["plan", "enable", "-f", "-", *SERVER, "-o", "yaml"]
+    plans = {
+        subprocess.run(
+            [REPLANT, *arguments],
+            input=json.dumps(dump(kubelets=ONE * 6)).encode(),
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(plans) == 1
 
 
 @pytest.mark.workflow("plan")

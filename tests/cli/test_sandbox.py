@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from tests.cli.shell import REPLANT, replant
+from tests.waiting import wait_until
 
 CLUSTER = str(Path(__file__).parents[2] / "examples" / "cluster.yaml")
 
@@ -116,7 +116,7 @@ def test_a_scenario_lives_and_can_be_planned_for(tmp_path: Path) -> None:
         assert (code, json.loads(out)["proof"]["safe"]) == (0, True), err
         with httpx.Client(base_url=server_of(kubeconfig), trust_env=False) as http:
             path = "/api/v1/namespaces/shop/pods/queue-0"
-            before = http.get(path).json()
+            uid_before = http.get(path).json()["metadata"]["uid"]
             eviction = {
                 "apiVersion": "policy/v1",
                 "kind": "Eviction",
@@ -124,19 +124,14 @@ def test_a_scenario_lives_and_can_be_planned_for(tmp_path: Path) -> None:
                 "deleteOptions": {"gracePeriodSeconds": 0},
             }
             assert http.post(f"{path}/eviction", json=eviction).status_code == 201
-            assert is_made_again(http, path, before["metadata"]["uid"])
 
+            def is_made_again() -> bool:
+                """Whether its StatefulSet has brought the pod back, and its disk has followed."""
+                found = http.get(path).json()
+                new = found["kind"] == "Pod" and found["metadata"]["uid"] != uid_before
+                return bool(new and found["status"].get("phase") == "Running")
 
-def is_made_again(http: httpx.Client, path: str, uid: str) -> bool:
-    """Whether its StatefulSet brings the pod back, and its disk follows, within half a minute."""
-    end = time.monotonic() + 30
-    while time.monotonic() < end:
-        found = http.get(path).json()
-        new = found["kind"] == "Pod" and found["metadata"]["uid"] != uid
-        if new and found["status"].get("phase") == "Running":
-            return True
-        time.sleep(0.01)
-    return False
+            wait_until(is_made_again, "the pod to run again", 30)
 
 
 @pytest.mark.parametrize(

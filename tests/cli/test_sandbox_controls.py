@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -19,6 +18,7 @@ from replant.cli.documents import Document
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
 from tests.cli.test_sandbox import sandbox, server_of
+from tests.waiting import wait_until
 
 CONTROLLER = "kube-controller-manager"
 SCENARIO = """\
@@ -66,15 +66,6 @@ def rows(kubeconfig: str, *arguments: str) -> list[list[str]]:
     return [line.split() for line in out.splitlines()]
 
 
-def eventually(wanted: Callable[[], bool]) -> bool:
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if wanted():
-            return True
-        time.sleep(0.01)
-    return False
-
-
 def test_disks_are_shown_where_they_are(kubeconfig: str) -> None:
     head, *table = rows(kubeconfig, "disks")
     assert head == ["DISK", "SIZE", "ZONE", "NODE", "STATE"]
@@ -107,7 +98,7 @@ def test_components_and_kubelets_are_switched_and_shown(kubeconfig: str) -> None
         replicas = shown(kubeconfig, *told)["replicas"]
         return all(it["ready"] and it["gates"] == {"CSIMigrationAWS": True} for it in replicas)
 
-    assert eventually(confirmed)
+    wait_until(confirmed, "all replicas to be switched")
 
     assert rows(kubeconfig, "switch", "--node", "workers-1")[1][2] == "CSIMigrationAWS=false"
     (kubelet,) = shown(kubeconfig, "switch", "--node", "workers-1", "CSIMigrationAWS=-")["replicas"]
@@ -123,7 +114,7 @@ def test_a_node_is_killed_and_revived(kubeconfig: str) -> None:
         disks = shown(kubeconfig, "writes")["disks"]
         return all(gap["end"] for it in disks for gap in it["gaps"])
 
-    assert eventually(over)
+    wait_until(over, "the node to be gone")
     assert any(it[3].endswith("s") for it in rows(kubeconfig, "writes")[1:])
 
 
@@ -196,7 +187,7 @@ def test_a_sandbox_can_go_faster(tmp_path: Path) -> None:
 
         before = writes()
         # By the machine's clock there would be one a second.
-        assert eventually(lambda: writes() - before >= 2 * PATIENCE)
+        wait_until(lambda: writes() - before >= 20 * PATIENCE, "fifty writes in a second", PATIENCE)
 
 
 # Where there is no sandbox

@@ -23,6 +23,7 @@ from replant.execute.timing import read
 from replant.plan.model import Goal
 from replant.report.runs import text
 from tests.execute.living import Ground, ground, sandbox_of, small
+from tests.waiting import wait_until_async
 
 EBS = "kubernetes.io/aws-ebs"
 
@@ -247,8 +248,7 @@ def test_two_do_not_work_at_once(tmp_path: Path) -> None:
         plan = await it.plan(Goal.ENABLE, EBS)
         first, second = it.applying(), it.applying()
         at_work = asyncio.create_task(first.begin(plan, {}))
-        while "roll-nodes" not in it.shown.steps:
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: "roll-nodes" in it.shown.steps, "the first run to begin")
         with pytest.raises(Refused, match="is at work in this cluster"):
             await second.begin(plan, {})
         assert (await at_work).state is State.DONE

@@ -23,7 +23,8 @@ from pathlib import Path
 from tests.mutations.faults import FAULTS, SOURCES, Fault, find_problems, plant
 
 ROOT = Path(__file__).parents[2]
-TIME_LIMIT = 600.0
+WHOLE_SUITE = ("-n", "2", "--dist", "worksteal", "tests")
+TIME_LIMIT = 1200.0
 """Seconds for one run of pytest."""
 PYTEST = (
     sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
@@ -145,7 +146,7 @@ async def try_fault(fault: Fault, original: Path, tree: Path, *, narrow: bool) -
         await check_module(fault, tree)
         caught_by, reason = await find_catching_test(fault.tests, original, tree)
         if not caught_by and not narrow:
-            caught_by, reason = await find_catching_test(("tests",), original, tree)
+            caught_by, reason = await find_catching_test(WHOLE_SUITE, original, tree)
     except UnusableCopy as error:
         caught_by, reason = "", f"ERROR: {error}"
     shutil.rmtree(tree)

@@ -21,7 +21,7 @@ from tests.operators.driving import EBS, cloud
 from tests.operators.test_drivers import secret
 from tests.waiting import wait_until
 
-PATIENCE = 120
+PATIENCE = 100
 SPEED = 20
 
 

@@ -49,7 +49,7 @@ What would be written is written at once: on an event of kopf's, or after a paus
 """
 QUIET_IN_REAL_TIME = pytest.mark.wall_clock("for a while nothing may be written over HTTP")
 
-PATIENCE = 180
+PATIENCE = 100
 STOPPING = 30
 MANY = 200
 WAVE_AT_ONCE = 8

@@ -50,7 +50,8 @@ def ground(pytestconfig: pytest.Config) -> Iterator[Path]:
             programs.ensure_all(say)
             folder = stack.enter_context(run.folder(say))
         except (programs.Unavailable, run.Unusable) as problem:
-            pytest.exit(str(problem), returncode=1)
+            # Not pytest.exit: from a worker of pytest-xdist nobody would hear the reason.
+            pytest.fail(str(problem), pytrace=False)
         yield folder
 
 

@@ -57,6 +57,7 @@ from tests.sandbox.playing import (
     reasons,
     storage_class,
 )
+from tests.waiting import wait_until_async
 
 
 def cluster_of(*nodes: str, gates: dict[str, bool] = OFF) -> Cluster:
@@ -727,10 +728,7 @@ def test_a_cluster_can_be_left_to_itself_in_real_time() -> None:
         await asyncio.sleep(0)
         bound_volume(cluster, "data", "vol-1")
         store.create(PODS, pod_object("app", "data", "one"))
-        for _try in range(500):
-            if phase(cluster, PODS, "app") == "Running":
-                break
-            await asyncio.sleep(0.01)
+        await wait_until_async(lambda: phase(cluster, PODS, "app") == "Running", "the pod to run")
         keeping.cancel()
         with suppress(asyncio.CancelledError):
             await keeping

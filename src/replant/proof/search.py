@@ -86,7 +86,7 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
                 after = canonical(event.world)
                 known = after in came_from
                 if known and not event.yanks:
-                    continue  # nothing is bad about a state that the search went on from
+                    continue  # judged already; and what is bad at the start is not the moves' fault
                 if problem := _fault(rules, event, excuses):
                     worst = _worse(worst, _Ending(world, event, problem))
                 elif not known:
