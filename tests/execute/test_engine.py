@@ -193,4 +193,5 @@ def test_what_ends_while_much_is_under_way_is_looked_at_together() -> None:
     stage = Pods(*(replace(EVICT, pod=f"db-{it}") for it in range(100)), enough=100)
     Slow().run(stage)
     assert len(stage.learned) == 100
-    assert stage.turns < 50
+    # 102 if each is looked at by itself. How many end in one of these waits depends on the machine.
+    assert stage.turns < 80

@@ -159,7 +159,7 @@ class Kept:
             self._leave(self._process)
 
 
-def wait_for(look: Callable[[], T], what: str, timeout: float = 30, pause: float = 0.1) -> T:
+def wait_for(look: Callable[[], T], what: str, timeout: float = 90, pause: float = 0.1) -> T:
     """The first true answer; a failure says what was waited for and what was seen last."""
     end = time.monotonic() + timeout
     while not (seen := look()):
