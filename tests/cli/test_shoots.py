@@ -206,7 +206,8 @@ def migrating(folder: Path, switched: str = "true") -> Iterator[tuple[Served, Pa
 
 def test_a_plan_for_a_shoot_knows_what_its_seed_says(tmp_path: Path) -> None:
     with migrating(tmp_path) as (seed, _kubeconfig):
-        given = ("plan", "enable", "--shoot", NAMESPACE, *config(seed), "-o", "json")
+        vouched = ("--shoot", NAMESPACE, "--one-pod-per-volume")
+        given = ("plan", "enable", *vouched, *config(seed), "-o", "json")
         code, out, err = replant(*given)
         assert code == 0, err
         plan = msgspec.convert(json.loads(out), Plan)
@@ -240,7 +241,9 @@ def test_there_is_no_plan_for_what_is_no_shoot(
 def test_apply_looks_for_runs_and_gates_where_they_are(tmp_path: Path) -> None:
     with migrating(tmp_path, switched="false") as (seed, kubeconfig):
         to_shoot = ("--shoot", NAMESPACE, *config(seed))
-        _code, plan, _err = replant("plan", "enable", *to_shoot, "-o", "yaml")
+        _code, plan, _err = replant(
+            "plan", "enable", *to_shoot, "--one-pod-per-volume", "-o", "yaml"
+        )
         code, _out, err = replant(
             "apply", "-", "--yes", "--kubeconfig", str(kubeconfig), stdin=plan.encode()
         )

@@ -16,12 +16,13 @@ kind: MigrationOrder
 plugin: aws-ebs
 """
 FROM_OFF = "from: {controlPlane: {CSIMigrationAWS: false}, nodes: {CSIMigrationAWS: false}}\n"
+KEPT = "drain: true, restartControllers: true, restrictScheduling: true"
 RIGHT = f"""{HEAD}kubernetesVersion: "1.24"
 {FROM_OFF}steps:
 - controlPlane: {{CSIMigrationAWS: true}}
-- nodes: {{drain: true, restartControllers: true, gates: {{CSIMigrationAWS: true}}}}
+- nodes: {{{KEPT}, gates: {{CSIMigrationAWS: true}}}}
 """
-WRONG = RIGHT.replace("drain: true", "drain: false")
+WRONG = RIGHT.replace(KEPT, "drain: false, restartControllers: true")
 
 
 def verify(text: str | bytes, *options: str) -> tuple[int, str, str]:
@@ -32,7 +33,7 @@ def verify(text: str | bytes, *options: str) -> tuple[int, str, str]:
 def test_a_safe_order_says_how_much_was_looked_at() -> None:
     code, out, err = verify(RIGHT)
     assert (code, err) == (0, "")
-    assert out.startswith("Safe: 5,")
+    assert out.startswith("Safe: 12,")
     assert out.endswith(" states can be reached, and none of them is bad.\n")
 
 

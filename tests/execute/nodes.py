@@ -13,13 +13,17 @@ from replant.execute.outages import Outages
 from replant.execute.patience import Patience
 from replant.execute.rolling import Rolling
 from replant.execute.world import WATCHED, Pod, Record, World
+from replant.plan.compose import Choices
 from replant.plan.model import Plan, RollNodes
 from tests.inventory.clusters import AWS, EBS
 from tests.plan.clusters import Kubelet, planned
 
 OFF = {"CSIMigrationAWS": False}
-ENABLE: Plan = planned("enable", server="1.24.17", gates=OFF, kubelets=[Kubelet(gates=OFF)] * 3)
+_CLUSTER: dict[str, Any] = {"server": "1.24.17", "gates": OFF, "kubelets": [Kubelet(gates=OFF)] * 3}
+RESTRICTED: Plan = planned("enable", **_CLUSTER)
 """For the nodes n1, n2 and n3."""
+ENABLE: Plan = planned("enable", wanted={"choices": Choices(one_pod_per_volume=True)}, **_CLUSTER)
+"""The same without taints, for tests that are about something else."""
 
 
 def roll_step(plan: Plan) -> RollNodes:

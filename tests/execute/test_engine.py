@@ -12,8 +12,10 @@ import pytest
 from replant.errors import Conflict, EvictionBlocked, Halted, Retryable
 from replant.execute import engine as loop
 from replant.execute.acts import Act, Cordon, Decision, Evict, Progress, Wait
+from replant.execute.census_model import Census
 from replant.execute.engine import Engine
 from replant.execute.journal import Entry, Mark
+from replant.execute.postcheck.detaches import Detaches
 from replant.execute.recounting import counted
 from replant.execute.world import World
 from tests.execute.living import Shown
@@ -70,7 +72,7 @@ class Rig:
         it: Any = self
         engine = Engine(
             world=World(), mirror=it, hands=it, journal=it, lease=it, timing=self.clock,
-            display=self.shown,
+            display=self.shown, detaches=Detaches(Census()),
         )  # fmt: skip
         asyncio.run(engine.carry_out(STEP, 1, 1, stage))
         return engine

@@ -7,7 +7,7 @@ from replant.execute.leading import Leader
 from replant.execute.patience import Patience
 from replant.execute.versioning import Versioning
 from replant.plan.model import ChangeVersion
-from tests.execute.nodes import Nodes, only
+from tests.execute.nodes import ENABLE, Nodes, only
 
 
 def stage(restart: int = 0) -> Versioning:
@@ -15,7 +15,7 @@ def stage(restart: int = 0) -> Versioning:
         id="downgrade", title="Down", why="", done_when="", undo="", version="1.22", before="1.23",
         restart_controllers_seconds=restart,
     )  # fmt: skip
-    return Versioning(step, Patience())
+    return Versioning(step, ENABLE, Patience())
 
 
 def nodes(*versions: str) -> Nodes:

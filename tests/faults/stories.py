@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -109,6 +110,8 @@ class Play:
         self.plan: Plan | None = None
         self._before: set[str] = set()
         """The runs of what was carried out first."""
+        self._requested: Counter[str] = Counter()
+        """How often something was to be done to what has this name."""
 
     def process(self, at_write: AtWrite = undisturbed, weather: Weather = FAIR) -> Process:
         if weather.stale and self._behind is None:
@@ -159,7 +162,7 @@ class Play:
             await applying.undo(known.id)
 
     def unwritten(self, request: Request) -> str:
-        """What is about to be done, if it is not the last thing that the journal names."""
+        """What is about to be done, if the journal has not been told of it, once for each time."""
         if NAMESPACE in request.path or request.path.endswith("/namespaces"):
             return ""
         logs = self.sandbox.store.list(CONFIG_MAPS, NAMESPACE)
@@ -172,12 +175,12 @@ class Play:
         ]
         if self.migration.undo and not any('"mark":"undo"' in batch for _, batch in batches):
             return f"{request.method} {request.path}, and nothing says that it goes back"
-        if self.migration.goal is Goal.CONVERT:
-            # Several volumes are on their way at a time, and not all were written down last.
-            last = "".join(batch for _, batch in batches)
-        else:
-            _, last = max(batches, default=("", ""))
+        # Several things are on their way at a time, and not all were written down last.
+        written = "".join(batch for _, batch in sorted(batches))
+        if self.migration.undo:
+            written = written.rpartition('"mark":"undo"')[2]
         name = request.path.removesuffix("/eviction").rpartition("/")[2]
+        self._requested[name] += 1
         made = {
             "storageclasses": ("CreateClass", "MakeObject"),
             "persistentvolumes": ("ReplaceVolume", "MakeObject"),
@@ -185,8 +188,15 @@ class Play:
         }
         if "openshift.io" in request.path:
             made[name] = ("Switch",)  # of a component, or of all kubelets
-        written = any(it in last for it in made.get(name, (f'{name}"',)))
-        return "" if written else f"{request.method} {request.path}, after {last}"
+        if name in made:
+            is_named = any(it in written for it in made[name])
+        elif self.migration.goal is Goal.CONVERT or request.path.endswith("/eviction"):
+            # One entry stands for all moves of a volume, and for all tries of an eviction.
+            is_named = f'{name}"' in written
+        else:
+            is_named = written.count(f'{name}"') >= self._requested[name]
+        _, last = max(batches, default=("", ""))
+        return "" if is_named else f"{request.method} {request.path}, after {last}"
 
 
 async def lived(work: Awaitable[None]) -> str:

@@ -119,7 +119,8 @@ def test_the_role_for_looking_may_what_is_done_to_look(tmp_path: Path) -> None:
             to_seed = ("--kubeconfig", str(seed.kubeconfig))
             code, _out, err = replant("status", "--shoots", *to_seed)
             assert code == 0, err
-            code, _out, err = replant("plan", "enable", "--shoot", NAMESPACE, *to_seed)
+            to_shoot = ("--shoot", NAMESPACE, "--one-pod-per-volume", *to_seed)
+            code, _out, err = replant("plan", "enable", *to_shoot)
             assert code == 0, err
             assert seed.audit.writes == []
             done = asked(seed)

@@ -203,7 +203,7 @@ def test_nodes_may_be_replaced_and_several_at_a_time() -> None:
     "cluster",
     [
         {"plugin": "kubernetes.io/gce-pd"},
-        {"wanted": {"choices": Choices(NodeMethod.REPLACE)}},
+        {"wanted": {"choices": Choices(NodeMethod.REPLACE, one_pod_per_volume=True)}},
         {"volume": False},
     ],
     ids=["a plugin that does not wait", "a node that does not come back", "no volume"],

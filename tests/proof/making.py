@@ -44,8 +44,9 @@ def cp(given: Given | str) -> Given:
     return {"controlPlane": _given(given)}
 
 
-def drained(given: Given | str) -> Given:
-    return {"nodes": {"drain": True, "restartControllers": True, **_of_nodes(given)}}
+def drained(given: Given | str, *, restricts: bool = True) -> Given:
+    kept = {"restartControllers": True, "restrictScheduling": restricts}
+    return {"nodes": {"drain": True, **kept, **_of_nodes(given)}}
 
 
 def in_place(given: Given | str) -> Given:
@@ -79,10 +80,15 @@ class Making:
         return SwitchMove(self.process(gates), told(gates))
 
     def nodes(
-        self, gates: dict[str, bool], *names: str, drain: bool = True, forgets: bool = True
+        self,
+        gates: dict[str, bool],
+        *names: str,
+        drain: bool = True,
+        forgets: bool = True,
+        restricts: bool = True,
     ) -> NodesMove:
         to = dict.fromkeys(names, self.process(gates))
-        return NodesMove(to, drain, told(gates), forgets and drain)
+        return NodesMove(to, drain, told(gates), forgets and drain, restricts and drain)
 
     def course(
         self, gates: dict[str, bool], groups: tuple[NodeGroup, ...], *moves: Any, **more: Any

@@ -21,7 +21,7 @@ UNNOTICED = {"in_tree": Hold.UNNOTICED}
 OFF_NODE = {
     "a pod waits for what is wanted": (WAITS | WANTED, NOWHERE, {Act.ATTACH}),
     "it is attached": (WAITS | WANTED | HELD, HERE, {Act.MOUNT}),
-    "the cloud has it elsewhere": (WAITS | WANTED, ELSEWHERE, set()),
+    "the cloud has it elsewhere": (WAITS | WANTED, ELSEWHERE, {Act.ATTACH_FAILS}),
     # A kubelet reports as in use what it waits for, too.
     "not wanted, and waited for": (WAITS | HELD, HERE, {Act.LOOK, Act.MOUNT}),
     "mounted still": (HELD | MOUNTED, HERE, {Act.UNMOUNT}),
@@ -103,7 +103,8 @@ def test_old_gates_may_lead_again_until_all_replicas_are_confirmed() -> None:
 def node_moves(*nodes: dict[str, Any], driver: bool = True) -> list[Act]:
     """What a drained switch may do next, to nodes in these states."""
     group = AWS.group("n", OFF, driver=driver)
-    rules = Rules(AWS.course(ON, (group,), AWS.nodes(ON, "n")), (0,) * len(nodes))
+    moves = AWS.nodes(ON, "n", restricts=False)
+    rules = Rules(AWS.course(ON, (group,), moves), (0,) * len(nodes))
     changed = tuple(it._replace(**to) for it, to in zip(rules.start.nodes, nodes, strict=True))
     world = rules.start._replace(nodes=changed)
     kinds = (Act.CORDON, Act.SWITCH, Act.UNCORDON)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from replant.gates.plugins import LIVES
 from replant.proof import BadState, Course, verify
 from replant.proof.orders import OrderError, read_order
 from replant.proof.search import search
@@ -106,6 +107,17 @@ WRONG: list[Row] = [
         order(cp(ON), {"nodes": {"drain": True, "gates": ON}}, **ALL_OFF),
         YANKED,
     ),
+    # A pod's successor is on a node of the other kind before the pod has ended.
+    (
+        "enable, and pods go anywhere",
+        order(cp(ON), drained(ON, restricts=False), **ALL_OFF),
+        YANKED,
+    ),
+    (
+        "disable, and pods go anywhere",
+        order(drained(OFF, restricts=False), cp(OFF), **ALL_ON),
+        YANKED,
+    ),
     (
         "complete before the nodes",
         order(cp(ON), cp(UNREGISTERED), drained(ON), **ALL_OFF),
@@ -149,7 +161,7 @@ BASE_GATE: list[Row] = [
     (
         "on by the base gate",
         order(cp(WITH_BASE), drained(WITH_BASE), cp=NO_BASE, nodes=NO_BASE),
-        UNSERVABLE,
+        YANKED,
     ),
     (
         "on by the base gate, controller alone",
@@ -413,7 +425,7 @@ COURSES: list[tuple[str, Course, BadState | None]] = [
     (
         "a drain that does not wait for the cloud",
         AWS.course(ON, (WITH,), AWS.nodes(ON, "with"), drain_sees_cloud=False),
-        DOUBLE,
+        YANKED,
     ),
 ]
 
@@ -505,18 +517,61 @@ UNDER_ANOTHER_NAME = (
     "Unservable: the kubelet of node A waits for the disk under its CSI name, the controller "
     "attaches it under its in-tree name: the pod never runs."
 )
+GOES_ANYWHERE: list[tuple[str, BadState | None]] = [
+    ("azure-disk", YANKED),  # in the tree by its driver's attach, and the other way round
+    ("cinder", YANKED),
+    ("vsphere-volume", YANKED),
+    ("gce-pd", SAFE),
+    ("rbd", SAFE),  # the kubelet waits until no other node watches the image
+]
+
+
+@pytest.mark.parametrize(("plugin", "expected"), GOES_ANYWHERE)
+def test_where_pods_must_be_kept_from_nodes_of_the_other_kind(
+    plugin: str, expected: BadState | None
+) -> None:
+    """By plugin, whether an attach takes a disk from the node that has it by its other name."""
+    gate = LIVES[f"kubernetes.io/{plugin}"].migration_gate
+    on, off = {gate: True}, {gate: False}
+    anywhere = order(
+        cp(on), drained(on, restricts=False), plugin=plugin, version="1.23", cp=off, nodes=off
+    )
+    assert verify(read_order(anywhere)).bad_state is expected
+    kept = order(cp(on), drained(on), plugin=plugin, version="1.23", cp=off, nodes=off)
+    assert verify(read_order(kept)).bad_state is (SAFE if expected is YANKED else expected)
+
+
 UNDER_THE_POD = (
     "Yanked: the in-tree plugin detaches the disk from node A while a pod there runs on it."
 )
+TAKEN_FOR_ATTACHED = (
+    "The controller has the in-tree plugin attach the disk to node B. The cloud answers that node "
+    "A has it; so the controller takes it for attached there under its in-tree name."
+)
 STORIES = {
     "kubelets first": (
-        order(drained(ON), cp(ON), **ALL_OFF),
+        order(drained(ON, restricts=False), cp(ON), **ALL_OFF),
         [
             "Replant cordons node A and begins to drain it.",
             f"With node A empty, its kubelet is restarted with {GATE}=true.",
             "Replant uncordons node A.",
             "A pod that needs the disk comes to node A.",
             UNDER_ANOTHER_NAME,
+        ],
+    ),
+    "pods go anywhere": (
+        order(drained(OFF, restricts=False), cp(OFF), **ALL_ON),
+        [
+            "A pod that needs the disk comes to node A.",
+            "The controller has the driver attach the disk to node A.",
+            "The kubelet of node A finds the disk under its CSI name and mounts it; the pod runs.",
+            "Replant cordons node B and begins to drain it.",
+            f"With node B empty, its kubelet is restarted with {GATE}=false.",
+            "Replant uncordons node B.",
+            "A pod that needs the disk comes to node B.",
+            TAKEN_FOR_ATTACHED,
+            DETACHES,
+            UNDER_THE_POD,
         ],
     ),
     "in place": (

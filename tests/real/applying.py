@@ -1,4 +1,4 @@
-"""A cluster with a StatefulSet on in-tree disks, and `replant apply` as a process beside it."""
+"""A cluster with workloads on in-tree disks, and `replant apply` as a process beside it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.drivers import ControllerDriver
 from tests.real.ground.hooks import Hook
-from tests.real.ground.nodes import DRIVER, LightNode
+from tests.real.ground.nodes import DRIVER, IGNORES_SIGTERM, LightNode
 from tests.real.ground.processes import wait_for
-from tests.real.ground.volumes import claim_object, pod_object
-from tests.real.vigil import Vigil
+from tests.real.ground.volumes import claim_object, new_volume, pod_object
+from tests.real.vigil import Vigil, claims
 
 REPLANT = Path(sys.executable).with_name("replant")
 PLUGIN = "kubernetes.io/aws-ebs"
@@ -115,14 +115,28 @@ class Run:
 
 
 class Cluster:
-    """Real controllers and a real scheduler, light nodes, and a database with three disks."""
+    """Real controllers and a real scheduler, light nodes, and workloads with three disks.
 
-    def __init__(self, plane: ControlPlane, cloud: Cloud, folder: Path, stack: ExitStack) -> None:
+    They are a StatefulSet with the claims that it makes, or Deployments of one replica each, with
+    claims of their own.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        cloud: Cloud,
+        folder: Path,
+        stack: ExitStack,
+        *,
+        gates: Mapping[str, bool],
+        ends_after: int | None,
+    ) -> None:
+        """With ``ends_after`` there are Deployments, whose pods take so many seconds to end."""
         self.plane = plane
         self.cloud = cloud
         self.folder = folder
         self.api = plane.api
-        self._gates: dict[str, dict[str, bool]] = {CONTROLLER: OFF, SCHEDULER: OFF}
+        self._gates: dict[str, dict[str, bool]] = {CONTROLLER: dict(gates), SCHEDULER: dict(gates)}
         self.start(CONTROLLER)
         self.start(SCHEDULER)
         stack.enter_context(ControllerDriver(plane, cloud, folder / "driver"))
@@ -133,7 +147,7 @@ class Cluster:
                     self.api,
                     cloud.instance(),
                     plane.version,
-                    OFF,
+                    gates,
                     [DRIVER],
                     reports_late=True,
                 )
@@ -142,7 +156,11 @@ class Cluster:
         ]
         self.hook = stack.enter_context(Hook(folder, self.answer))
         self.role = plane.role_kubeconfig("apply")
-        self._create_database()
+        if ends_after is None:
+            self._create_database()
+        else:
+            self._create_deployments(ends_after)
+        wait_for(self._runs, "the workloads to run", 180)
         self.disks = {
             volume["spec"]["claimRef"]["name"]: volume["spec"]["awsElasticBlockStore"]["volumeID"]
             .rpartition("/")[2]
@@ -166,12 +184,15 @@ class Cluster:
         pods = self.pods()
         instances = {node.name: node.instance.id for node in self.nodes}
         attached = self.cloud.attachments(self.disks.values())
-        return len(pods) == REPLICAS and all(
-            _is_ready(pod)
-            and attached[self.disks[f"data-{pod['metadata']['name']}"]]
-            == [instances[pod["spec"]["nodeName"]]]
+        return self._runs(pods) and all(
+            attached[self.disks[claim]] == [instances[pod["spec"]["nodeName"]]]
             for pod in pods
+            for claim in claims(pod)
         )
+
+    def _runs(self, pods: list[Object] | None = None) -> bool:
+        """Whether there are all pods that should be there, and each is ready."""
+        return [_is_ready(pod) for pod in pods or self.pods()] == [True] * REPLICAS
 
     def sides(self) -> set[str]:
         """Under whose names nodes are told now that disks are attached."""
@@ -259,11 +280,22 @@ class Cluster:
                 },
             )
         )
-        wait_for(
-            lambda: [_is_ready(pod) for pod in self.pods()] == [True] * REPLICAS,
-            "the database to run",
-            180,
-        )
+
+    def _create_deployments(self, ends_after: int) -> None:
+        for number in range(REPLICAS):
+            name = f"web-{number}"
+            new_volume(self.api, self.cloud, name)
+            labels = {"app": name}
+            template = pod_object(name, claim=name)["spec"]
+            del template["tolerations"]
+            template["terminationGracePeriodSeconds"] = ends_after
+            metadata = {"labels": labels, "annotations": {IGNORES_SIGTERM: "true"}}
+            spec = {
+                "replicas": 1,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": metadata, "spec": template},
+            }
+            self.api.create(_object("apps/v1", "Deployment", name, "default", spec=spec))
 
     # What is done to it
 
@@ -323,10 +355,16 @@ class Cluster:
 
 
 @contextmanager
-def cluster(cloud: Cloud, folder: Path) -> Iterator[Cluster]:
+def cluster(
+    cloud: Cloud,
+    folder: Path,
+    *,
+    gates: Mapping[str, bool] = OFF,
+    ends_after: int | None = None,
+) -> Iterator[Cluster]:
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(programs.OLD, folder))
-        yield Cluster(plane, cloud, folder, stack)
+        yield Cluster(plane, cloud, folder, stack, gates=gates, ends_after=ends_after)
 
 
 def _gates_option(gates: Mapping[str, bool]) -> str:

@@ -69,10 +69,12 @@ def test_a_plan_can_be_carried_out_and_undone(stage: Stage) -> None:
 def carry_out(plan: dict[str, Any], stage: Stage, story: Story) -> None:
     """Do what the steps say; the pod runs, its disk attached, behind each of them."""
     groups = {group["name"]: group["nodes"] for group in plan["groups"]}
+    known = given(plan["controlPlane"]["gates"])
     for step in plan["steps"]:
         if step["kind"] == "SwitchControlPlane":
             gates = {it["name"]: it["gates"] for it in step["components"]}
-            stage.controller(given(gates["kube-controller-manager"]))
+            known = given(gates["kube-controller-manager"])
+            stage.controller(known)
             look(step["id"], story)
             runs(story)
         else:
@@ -83,6 +85,9 @@ def carry_out(plan: dict[str, Any], stage: Stage, story: Story) -> None:
                     roll(node, given(change["gates"]), stage, story)
                     look(f"{step['id']} {node}", story)
                     runs(story)
+            if step["restartControllersSeconds"]:
+                # On a busy machine the driver overtakes a detach, which is then waited for.
+                stage.controller(known)
 
 
 def roll(name: str, gates: dict[str, bool], stage: Stage, story: Story) -> None:

@@ -322,6 +322,33 @@ def attach_row(version: str, row: Mapping[str, Any]) -> Seen:
     }
 
 
+def dangling_row(version: str, row: Mapping[str, Any]) -> Seen:
+    """A pod that takes its time to end, and a successor on another node: who detaches its disk."""
+    ends_after, disk = 45, "vol-0dangling"
+    gates = {"csi": ON, "in-tree": OFF}
+    cluster = new_cluster(version, gates=ON)
+    cluster.run_driver(DRIVER, provisioner=False, resizer=False)
+    bound_volume(cluster, "claim", disk)
+    nodes = {"first": gates[row["node"]], "second": gates[row["successorsNode"]]}
+    for node, given in nodes.items():
+        cluster.add_node(node, given, drivers=[DRIVER])
+
+    def start(name: str) -> None:
+        pod = pod_object(name, "claim", name)
+        pod["metadata"]["annotations"] = {"sandbox.replant.dev/ignores-sigterm": "true"}
+        pod["spec"]["terminationGracePeriodSeconds"] = ends_after
+        cluster.store.create(PODS, pod)
+
+    start("first")
+    assert cluster.run_until(lambda: phase(cluster, PODS, "first") == "Running", 30)
+    cluster.store.delete(PODS, "first", "default")
+    start("second")
+    cluster.run_for(ends_after - 1)
+    assert phase(cluster, PODS, "first") == "Running"
+    found = _detached_by(cluster.cloud.calls(disk))
+    return {**row, "detachedWhileThePodRuns": found or "no"}
+
+
 def claim_row(version: str, row: Mapping[str, Any]) -> Seen:
     """One operation on a claim or its volume, with such a controller: what is seen of it."""
     cluster = new_cluster(version, gates=row["kcmGates"])

@@ -41,6 +41,11 @@ def test_who_provisions_deletes_and_expands(version: str, row: dict[str, Any]) -
     assert playing.claim_row(version, row) == row["seen"]
 
 
+@pytest.mark.parametrize(("version", "row"), rows("dangling/1.24.17"))
+def test_a_successor_on_another_node(version: str, row: dict[str, Any]) -> None:
+    assert playing.dangling_row(version, row) == row
+
+
 def test_what_a_kubelet_says_when_it_starts() -> None:
     cluster = playing.new_cluster()
     cluster.add_node("node", STARTS[0]["gates"])

@@ -83,6 +83,9 @@ _SHARED = [
                  "default the platform's way."),
     click.option("--max-unavailable", type=click.IntRange(min=1), default=1, show_default=True,
                  metavar="NODES", help="So many nodes are cordoned at a time."),
+    click.option("--one-pod-per-volume", is_flag=True,
+                 help="Vouch that no pod is started for a volume while another pod uses it: pods "
+                 "are then not kept from nodes of the other kind."),
     click.option("-f", "--filename", "paths", multiple=True, metavar="FILE|DIR|-",
                  help="Plan from files instead of a cluster."),
     options.recursive, options.kubeconfig, options.context, options.shoot,
@@ -143,7 +146,7 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
     most, plugins, gates = (
         given.pop(name) for name in ("max_unavailable", "plugins", "controller_gates")
     )
-    to = given.pop("to", None)
+    to, one_pod = given.pop("to", None), given.pop("one_pod_per_volume")
     shoot = given.pop("shoot")
     if shoot and given["paths"]:
         raise click.UsageError("--shoot is for a live seed, -f for files: choose one")
@@ -165,7 +168,9 @@ def _plan(goal: str, *, output: str, verbose: bool, **given: Any) -> int:
                 attach_controller=AttachController(adc) if adc else None,
                 controller_gates=gates or scanning.controller_gates,
                 to=to,
-                choices=Choices(NodeMethod(method) if method else method_of(platform), most),
+                choices=Choices(
+                    NodeMethod(method) if method else method_of(platform), most, one_pod
+                ),
             )
             plan = make_plan(wanted, inventory)
     except ReplantError as error:

@@ -34,7 +34,9 @@ class Act(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _NodeAct(Act):
+class NodeAct(Act):
+    """Something that is done to a node."""
+
     node: str
 
     @property
@@ -44,7 +46,7 @@ class _NodeAct(Act):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cordon(_NodeAct):
+class Cordon(NodeAct):
     """Have a node take no more pods."""
 
     uid: str
@@ -53,7 +55,7 @@ class Cordon(_NodeAct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uncordon(_NodeAct):
+class Uncordon(NodeAct):
     """Have it take pods again."""
 
     uid: str
@@ -61,7 +63,7 @@ class Uncordon(_NodeAct):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookAtNode(_NodeAct):
+class LookAtNode(NodeAct):
     """See a node, and the pods on it, as they are at this moment and not as a watch has told."""
 
     changes: ClassVar[bool] = False

@@ -30,7 +30,7 @@ from replant.cluster.ports import (
     Resource,
     Selected,
 )
-from replant.errors import Final, TranslationError, shown
+from replant.errors import Final, shown
 from replant.execute import census_records as parts
 from replant.execute.census_model import (
     Attachment,
@@ -41,15 +41,15 @@ from replant.execute.census_model import (
     Trouble,
     Volume,
     baseline,
+    disk_of,
+    inline_disk,
 )
 from replant.inventory import node_records, pod_records, storage_records
 from replant.inventory.driverpods import DriverPods
 from replant.inventory.model import MIGRATED_PLUGINS, READY, source_of
 from replant.objects import Object
-from replant.routing import VolumeView
 from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
-from replant.routing.names import csi_name, in_tree_name
-from replant.translate import inline_to_csi, plugin_of, pv_to_csi
+from replant.routing.names import csi_name
 from replant.translate.portworx import SECRET_NAME, SECRET_NAMESPACE
 
 __all__ = ["Census", "baseline", "class_digest", "take_census"]
@@ -57,6 +57,7 @@ __all__ = ["Census", "baseline", "class_digest", "take_census"]
 TROUBLES = ("FailedAttachVolume", "FailedMount", "FailedMapVolume")
 """The reasons of events that say that a pod does not get its volume."""
 
+_SHARED = frozenset(("ReadOnlyMany", "ReadWriteMany"))
 _WRITTEN = (SECRET_NAME, SECRET_NAMESPACE)
 """The annotations that a plan may write on volumes."""
 
@@ -222,7 +223,8 @@ class _Taker:
                 provisioned_by=annotations.get(PROVISIONED_BY),
                 migrated_to=annotations.get(MIGRATED_TO),
                 annotations={key: annotations[key] for key in _WRITTEN if key in annotations},
-                disk=_disk({"metadata": named, "spec": record.spec}),
+                disk=disk_of({"metadata": named, "spec": record.spec}),
+                shared=not _SHARED.isdisjoint(record.spec.get("accessModes") or ()),
             )
         )
 
@@ -331,20 +333,6 @@ def _digest(value: Object) -> str:
     return sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
-def _disk(pv: Object) -> Disk | None:
-    try:
-        view = VolumeView.of(pv)
-        csi = (pv if view.native else pv_to_csi(pv))["spec"]["csi"]
-    except TranslationError:
-        return None  # no driver serves it, or ever will: a scan has said so
-    if not view.plugin:
-        return None
-    in_tree = "" if view.native else in_tree_name(view.plugin, pv["spec"])
-    return Disk(
-        view.plugin, view.native, in_tree, csi_name(view.driver, csi.get("volumeHandle", ""))
-    )
-
-
 def _owner(pod: parts.Pod) -> str:
     if _MIRROR in (pod.metadata.annotations or {}):
         # A static pod: older kubelets name no owner.
@@ -364,13 +352,5 @@ def _claims(metadata: parts.Metadata, volumes: Iterable[pod_records.PodVolume]) 
 
 def _inline(metadata: parts.Metadata, volumes: Iterable[pod_records.PodVolume]) -> Iterator[Disk]:
     for volume in volumes:
-        source = source_of(volume)
-        plugin = plugin_of(source)
-        if plugin is None:
-            continue
-        try:
-            csi = inline_to_csi(source, metadata.namespace)["spec"]["csi"]
-        except TranslationError:
-            continue
-        name = csi_name(csi["driver"], csi.get("volumeHandle", ""))
-        yield Disk(plugin, native=False, in_tree=in_tree_name(plugin, source), csi=name)
+        if disk := inline_disk(source_of(volume), metadata.namespace):
+            yield disk

@@ -8,7 +8,12 @@ from functools import cached_property
 
 from msgspec import Struct, field
 
+from replant.errors import TranslationError
 from replant.inventory.driverpods import DriverPods
+from replant.objects import Object
+from replant.routing import VolumeView
+from replant.routing.names import csi_name, in_tree_name
+from replant.translate import inline_to_csi, plugin_of, pv_to_csi
 
 
 class Disk(Struct, frozen=True, array_like=True, gc=False):
@@ -19,6 +24,33 @@ class Disk(Struct, frozen=True, array_like=True, gc=False):
     in_tree: str
     """The name in the tree; nothing for a native one."""
     csi: str
+
+
+def disk_of(pv: Object) -> Disk | None:
+    """The disk of a PersistentVolume; None where no plugin of the migration has to do with it."""
+    try:
+        view = VolumeView.of(pv)
+        csi = (pv if view.native else pv_to_csi(pv))["spec"]["csi"]
+    except TranslationError:
+        return None  # no driver serves it, or ever will: a scan has said so
+    if not view.plugin:
+        return None
+    in_tree = "" if view.native else in_tree_name(view.plugin, pv["spec"])
+    name = csi_name(view.driver, csi.get("volumeHandle", ""))
+    return Disk(view.plugin, view.native, in_tree, name)
+
+
+def inline_disk(source: Object, namespace: str) -> Disk | None:
+    """The disk that a pod's volume names by itself; None where it names none of a plugin."""
+    plugin = plugin_of(source)
+    if plugin is None:
+        return None
+    try:
+        csi = inline_to_csi(source, namespace)["spec"]["csi"]
+    except TranslationError:
+        return None
+    name = csi_name(csi["driver"], csi.get("volumeHandle", ""))
+    return Disk(plugin, native=False, in_tree=in_tree_name(plugin, source), csi=name)
 
 
 class Volume(Struct, frozen=True, array_like=True, gc=False):
@@ -36,6 +68,8 @@ class Volume(Struct, frozen=True, array_like=True, gc=False):
     """Those that a plan may write."""
     disk: Disk | None = None
     """None for a volume that no plugin of the migration has to do with."""
+    shared: bool = False
+    """Whether more than one node may have it."""
 
 
 class Pod(Struct, frozen=True, array_like=True, gc=False):

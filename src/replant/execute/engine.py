@@ -16,6 +16,7 @@ from replant.execute.insisting import pause
 from replant.execute.journal import Entry, Journal, Mark
 from replant.execute.lease import STATUS, WAITS, Lease
 from replant.execute.mirror import Mirror
+from replant.execute.postcheck.detaches import Detaches
 from replant.execute.recounting import Deed, deeds
 from replant.execute.stages import Stage
 from replant.execute.timing import Timing, written
@@ -77,7 +78,9 @@ class Engine:
         lease: Lease,
         timing: Timing,
         display: Display,
+        detaches: Detaches,
     ) -> None:
+        self._detaches = detaches
         self._world = world
         self._mirror = mirror
         self._hands = hands
@@ -94,6 +97,7 @@ class Engine:
         """By wait: since when."""
         self._relisted = 0.0
         self._stopping = ""
+        self._progress = Progress(0, 0, "")
         self.deeds: set[Deed] = set()
         """What was written down, and then done or tried."""
 
@@ -133,7 +137,12 @@ class Engine:
         self._mirror.changed.clear()
         self._collect(stage)
         now = self._timing.now()
-        decision = stage.decide(self._world, now)
+        decision = self._detaches.decide(self._world, now)
+        if decision is None:
+            decision = stage.decide(self._world, now)
+            self._progress = decision.progress
+        else:
+            decision.progress = self._progress
         for note in decision.notes:
             self._display.note(note)
         if decision.failed:
@@ -202,6 +211,7 @@ class Engine:
             error = task.exception()
             now = self._timing.now()
             if error is None:
+                self._detaches.learn(act, task.result(), now)
                 self._held.pop(target, None)
                 stage.learn(act, task.result(), now)
                 continue

@@ -22,6 +22,7 @@ from replant.execute.actuators import KUBELETS, Wanted, differences, is_so
 from replant.execute.awaiting import OBSERVE_AGAIN, AwaitedSwitch
 from replant.execute.leading import FRESH_MEMORY, Leading, Memory
 from replant.execute.patience import Patience
+from replant.execute.steps.scheduling import restriction
 from replant.execute.targets import Target, targets
 from replant.execute.world import World
 from replant.plan.model import Plan, RollNodes
@@ -45,6 +46,7 @@ class Entrusting:
         self._doubted = KUBELETS.component in doubted
         """Whether they may be about to change, however they look."""
         self._targets = tuple(targets(step, plan))
+        self._restriction = restriction(step, plan, patience)
         gates = {k: on for it in step.changes for k, on in it.gates.items()}
         self._wanted = Wanted(gates, by_name=step.by_name)
         self._ask = Switch(why=step.why, place=KUBELETS, wanted=self._wanted)
@@ -60,7 +62,15 @@ class Entrusting:
         there = [it for it in self._targets if world.node(it.node) is not None]
         behind = [it for it in there if it.unlisted(world.csi_node(it.node))]
         decision.progress = Progress(len(there) - len(behind), len(there), "nodes")
+        if behind:
+            self._restriction.keep(world.take_touched(), world, now, decision)
         if self._leading.holds_up(now, decision):
+            return decision
+        if behind:
+            restricts = self._restriction.holds_up(world, now, decision)
+        else:
+            restricts = not self._restriction.ends(world, decision)
+        if restricts:
             return decision
         pools = self._pools
         if pools.observed_at is None:
@@ -97,6 +107,8 @@ class Entrusting:
                 self._leading.learn(outcome, now)
             case ObservePlace() | Switch():
                 self._pools.learn(act, outcome, now)
+            case _:
+                self._restriction.learn(act, outcome, now)
 
     def _begin(self, there: list[Target], world: World, decision: Decision) -> None:
         """Have them rolled, once every node has the driver that it needs then."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec import convert
 
 from replant.cluster.ports import (
     DAEMON_SETS,
@@ -14,6 +15,7 @@ from replant.cluster.ports import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    PODS,
     REPLICA_SETS,
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
@@ -47,8 +49,15 @@ from replant.execute.mirror import Mirror
 from replant.execute.retemplating import RewriteTemplate
 from replant.execute.rewriting import LookAtPendingClaims
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
+from replant.execute.steps.scheduling import (
+    LookAtUnboundPod,
+    TaintNode,
+    TolerateTaints,
+    UnboundPod,
+)
 from replant.execute.swapper import Sleep, Swapper
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume
+from replant.execute.world import Pod
 from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import PERSISTENT_VOLUME, POD_SPEC_PATHS, Object, name_of
 
@@ -104,7 +113,7 @@ class Hands:
                 await self._change(act)
             except (Conflict, Missing):
                 # It was decided upon what is no longer so, and a watch may never tell: look.
-                if isinstance(act, Cordon | Uncordon | Evict):
+                if isinstance(act, Cordon | Uncordon | Evict | TaintNode):
                     await self._mirror.look_at(act.node)
                 raise
             return None
@@ -122,6 +131,8 @@ class Hands:
                 return await self._get(_RESOURCES[it.kind], it.name, it.namespace)
             case LookAtThese():
                 return await self._these(act.objects)
+            case LookAtUnboundPod():
+                return await self._unbound(act)
             case LookAtLeader():
                 held = await look(self._reader, act.component, LEADERS)
                 return Leader(held.holder, held.metadata.resource_version) if held else Leader()
@@ -135,6 +146,10 @@ class Hands:
                 await self._set_schedulable(act, on=True)
             case Evict():
                 await self._writer.evict(act.pod, namespace=act.namespace, uid=act.uid)
+            case TaintNode():
+                await self._taint(act)
+            case TolerateTaints():
+                await self._tolerate(act)
             case Annotate():
                 await self._annotate(act)
             case RestartLeader():
@@ -188,6 +203,28 @@ class Hands:
         }
         body = await self._writer.patch(NODES, act.node, patch)
         self._mirror.take(NODES, body)
+
+    async def _taint(self, act: TaintNode) -> None:
+        taints = msgspec.to_builtins(act.taints) or None
+        known = {"uid": act.uid, "resourceVersion": act.version}
+        patch = {"metadata": known, "spec": {"taints": taints}}
+        self._mirror.take(NODES, await self._writer.patch(NODES, act.node, patch))
+
+    async def _tolerate(self, act: TolerateTaints) -> None:
+        known = {"uid": act.uid, "resourceVersion": act.version}
+        patch = {"metadata": known, "spec": {"tolerations": list(act.tolerations)}}
+        await self._writer.patch(PODS, act.pod, patch, namespace=act.namespace)
+
+    async def _unbound(self, act: LookAtUnboundPod) -> UnboundPod:
+        pod = await self._get(PODS, act.pod, act.namespace)
+        if pod is None or pod["metadata"]["uid"] != act.uid or pod["spec"].get("nodeName"):
+            return UnboundPod()
+        claims: dict[str, Object | None] = {}
+        for key in convert(pod, Pod).claims:
+            claim = await self._get(PERSISTENT_VOLUME_CLAIMS, key.partition("/")[2], act.namespace)
+            name = (claim or {"spec": {}})["spec"].get("volumeName")
+            claims[key] = await self._get(PERSISTENT_VOLUMES, name, "") if name else None
+        return UnboundPod(pod, claims)
 
     async def _rewrite(self, act: RewriteTemplate) -> None:
         it = act.workload

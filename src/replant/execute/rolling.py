@@ -25,6 +25,7 @@ from replant.execute.leading import FRESH_MEMORY, Leading, Memory
 from replant.execute.outages import Outages
 from replant.execute.patience import Patience
 from replant.execute.rolling_node import RollingNode, Terms, is_cordoned_by
+from replant.execute.steps.scheduling import restriction
 from replant.execute.targets import VolumeNames, targets
 from replant.execute.world import World
 from replant.plan.model import Plan, RollNodes
@@ -57,7 +58,8 @@ class Rolling:
             step.id, step.restart_controllers_seconds, patience.switch, memory, back=back
         )
         self._volumes = VolumeNames(plan.plugins)
-        self._terms = Terms(step, run, rules, patience, doubted, self._volumes)
+        self._restriction = restriction(step, plan, patience)
+        self._terms = Terms(step, run, rules, patience, doubted, self._volumes, self._restriction)
         self._queue: deque[str] | None = None
         self._under_way: dict[str, RollingNode] = {}
         self._recovering: set[str] = set()
@@ -79,10 +81,16 @@ class Rolling:
             nodes = (it for it in map(world.node, ordered) if it is not None)
             self._attached = {it.metadata.name: len(self._volumes.on(it)) for it in nodes}
             self._all_volumes = sum(self._attached.values())
-        if self._leading.holds_up(now, decision):
+        touched = world.take_touched()
+        if not self._is_over:
+            self._restriction.keep(touched, world, now, decision)
+        if self._leading.holds_up(now, decision) or (
+            not self._is_over and self._restriction.holds_up(world, now, decision)
+        ):
+            for name in touched & self._under_way.keys():
+                self._under_way[name].touch()
             decision.progress = self._progress
             return decision
-        touched = world.take_touched()
         for name in list(self._under_way):
             if name in touched:
                 self._under_way[name].touch()
@@ -94,7 +102,7 @@ class Rolling:
             self._look_at(name, world, now, decision)
         decision.waits += displaced
         self._leading.moved(decision.acts, now)
-        if not self._queue and not self._under_way:
+        if self._is_over and self._restriction.ends(world, decision):
             self._leading.end()
             decision.done = not self._leading.holds_up(now, decision)
         decision.progress = self._progress
@@ -104,6 +112,11 @@ class Rolling:
     def leaves_detaches(self) -> bool:
         """Whether a kube-controller-manager leads that may wait for an overtaken detach."""
         return self._leading.is_pending
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether every node has been switched."""
+        return not self._queue and not self._under_way
 
     @property
     def _progress(self) -> Progress:
@@ -116,6 +129,7 @@ class Rolling:
         if isinstance(act, LookAtLeader | RestartLeader):
             self._leading.learn(outcome, now)
             return
+        self._restriction.learn(act, outcome, now)
         name = act.place.node if isinstance(act, ObservePlace | Switch) else ""
         name = act.node if isinstance(act, Evict | LookAtNode) else name
         node = self._under_way.get(name)

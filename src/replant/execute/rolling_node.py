@@ -27,6 +27,7 @@ from replant.execute.awaiting import AwaitedSwitch
 from replant.execute.draining import DrainRules
 from replant.execute.emptying import FRESH, Emptying, FreshNode
 from replant.execute.patience import Patience
+from replant.execute.steps.scheduling import SchedulingRestriction
 from replant.execute.targets import Target, VolumeNames
 from replant.execute.world import Node, World
 from replant.plan.model import RollNodes
@@ -47,6 +48,7 @@ class Terms:
     doubted: Container[str]
     """Targets that may be about to change, however they look: they are switched anyway."""
     volumes: VolumeNames
+    restriction: SchedulingRestriction
 
 
 def is_cordoned_by(run: str, node: Node | None) -> bool:
@@ -64,6 +66,7 @@ class RollingNode:
         self._patience = terms.patience
         self._doubted = terms.doubted
         self._volumes = terms.volumes
+        self._restriction = terms.restriction
         self._emptying = Emptying(terms.rules, terms.volumes, terms.patience)
         self._awaited = AwaitedSwitch()
         self._empty_since: float | None = None
@@ -157,7 +160,9 @@ class RollingNode:
             self._switch_undrained(node, world, decision)
         elif not node.spec.unschedulable:
             decision.acts.append(self._cordon(node))
-        elif self._emptying.is_drained(node, world, now, decision):
+        elif self._emptying.is_drained(node, world, now, decision) and self._is_marked(
+            node, world, decision
+        ):
             self._switch_empty(now, decision)
         else:
             self._empty_since = self._confirmed = None
@@ -245,6 +250,8 @@ class RollingNode:
         if not self._settled(self._listed_since, now, decision):
             decision.waits.append(self._settling(name, "the controllers to hear of its CSINode"))
             return
+        if not self._is_marked(node, world, decision):
+            return
         decision.acts.append(
             Uncordon(
                 why=f"{name} is as wanted",
@@ -253,6 +260,13 @@ class RollingNode:
                 version=node.metadata.resource_version,
             )
         )
+
+    def _is_marked(self, node: Node, world: World, decision: Decision) -> bool:
+        """Whether its taints tell what it is, so that no pod comes that should not."""
+        if self._restriction.is_marked(node, world):
+            return True
+        decision.waits.append(self._settling(self._target.node, "its taints to tell its kind"))
+        return False
 
     def _settled(self, since: float, now: float, decision: Decision) -> bool:
         until = since + self._step.settle_seconds

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from replant.cluster.ports import NAMESPACES, Reader, Writer
 from replant.errors import Forbidden, Halted, Missing, Refused, ReplantError
 from replant.execute.actuators import Actuator
-from replant.execute.census import baseline, take_census
+from replant.execute.census import Census, baseline, take_census
 from replant.execute.draining import DrainRules
 from replant.execute.engine import Display, Engine
 from replant.execute.entrusting import Entrusting
@@ -40,6 +40,7 @@ from replant.execute.making import Making, Removing
 from replant.execute.mirror import Mirror
 from replant.execute.outages import Outage, Outages
 from replant.execute.patience import Patience
+from replant.execute.postcheck.detaches import Detaches
 from replant.execute.recounting import counted, deeds, let_go, on_this_way
 from replant.execute.refusals import (
     IDENTITY,
@@ -197,7 +198,7 @@ class Applying:
             run = Run(header, plan, baseline(before))
             self._begun = True
             journal = await self._journals.begin(run)
-            return await self._carry_out(run, journal, plan)
+            return await self._carry_out(run, journal, plan, before)
 
         return await self._alone(work)
 
@@ -248,7 +249,8 @@ class Applying:
         if run.undoing:
             last = run.last_begun
             plan = undo_plan(plan, last) if last else replace(plan, steps=())
-        return await self._carry_out(run, journal, plan)
+        now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
+        return await self._carry_out(run, journal, plan, now)
 
     async def _alone(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Do something while nobody else does, with a World that is kept true."""
@@ -263,8 +265,11 @@ class Applying:
                 async with asyncio.timeout(RELEASING):
                     await self._lease.release()
 
-    async def _carry_out(self, run: Run, journal: Journal, plan: Plan) -> Result:
+    async def _carry_out(self, run: Run, journal: Journal, plan: Plan, now: Census) -> Result:
+        """Carry a plan out on a cluster that has by now what the census says."""
         journal = WitnessedJournal(journal, self._outages)
+        detaches = Detaches(now)
+        self._world.listen_to_nodes(detaches.saw)
         self._engine = engine = Engine(
             world=self._world,
             mirror=self._mirror,
@@ -273,6 +278,7 @@ class Applying:
             lease=self._lease,
             timing=self._timing,
             display=self._display,
+            detaches=detaches,
         )
         if self._stopping:
             engine.stop(self._stopping)
@@ -340,7 +346,7 @@ class Applying:
                     memory=remembered(run.entries),
                 )  # fmt: skip
             case ChangeVersion():
-                return Versioning(step, patience)
+                return Versioning(step, plan, patience)
             case SwitchControlPlane():
                 return Switching(step, plan, how.patience, doubted=run.in_the_air(step.id))
             case AnnotateVolumes():

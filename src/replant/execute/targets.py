@@ -72,6 +72,14 @@ def targets(step: RollNodes, plan: Plan) -> Iterator[Target]:
             yield Target(node, Wanted(change.gates), listed, frozenset(plan.plugins))
 
 
+def targets_of_version(step: ChangeVersion, plan: Plan) -> Iterator[Target]:
+    """What each node of a cluster lists once its kubelet is of another version."""
+    for group in plan.groups:
+        listed = _listed(replace(group, version=step.version), {}, plan.plugins)
+        for node in group.nodes:
+            yield Target(node, Wanted({}), listed, frozenset(plan.plugins))
+
+
 def _version_before(step: RollNodes, plan: Plan) -> str:
     """Where the platform has led by then; nothing where it has not."""
     version = ""

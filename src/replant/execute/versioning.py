@@ -9,9 +9,10 @@ from replant.execute.acts import Act, Decision, LookAtLeader, Progress, RestartL
 from replant.execute.actuators import KUBELETS, Wanted
 from replant.execute.leading import Leading, Memory
 from replant.execute.patience import Patience
+from replant.execute.steps.scheduling import restriction
 from replant.execute.world import World
 from replant.gates.versions import Version
-from replant.plan.model import ChangeVersion
+from replant.plan.model import ChangeVersion, Plan
 
 _NAMED = 3
 _MOVES = Switch(why="", place=KUBELETS, wanted=Wanted({}))
@@ -21,9 +22,10 @@ _MOVES = Switch(why="", place=KUBELETS, wanted=Wanted({}))
 class Versioning:
     """A ChangeVersion step under way."""
 
-    def __init__(self, step: ChangeVersion, patience: Patience) -> None:
+    def __init__(self, step: ChangeVersion, plan: Plan, patience: Patience) -> None:
         self._version = Version.parse(step.version).first_patch
         self._patience = patience
+        self._restriction = restriction(step, plan, patience)
         # No journal tells what the platform has moved, so nobody who leads now may stay.
         self._leading = Leading(
             step.id, step.restart_controllers_seconds, patience.switch, Memory(), back=True
@@ -39,15 +41,21 @@ class Versioning:
             if kubelet is None or kubelet.first_patch != self._version
         }
         decision.progress = Progress(len(found) - len(behind), len(found), "nodes")
-        if self._leading.holds_up(now, decision):
+        touched = world.take_touched()
+        if behind:
+            self._restriction.keep(touched, world, now, decision)
+        if self._leading.holds_up(now, decision) or (
+            behind and self._restriction.holds_up(world, now, decision)
+        ):
             return decision
         if behind:
             decision.waits.append(self._wait(behind))
             if len(behind) < len(found):
                 self._leading.moved((_MOVES,), now)
             return decision
-        self._leading.end()
-        decision.done = not self._leading.holds_up(now, decision)
+        if self._restriction.ends(world, decision):
+            self._leading.end()
+            decision.done = not self._leading.holds_up(now, decision)
         return decision
 
     @property
@@ -56,9 +64,11 @@ class Versioning:
         return self._leading.is_pending
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
-        """Note who leads."""
+        """Note who leads, and what pods that are not bound need."""
         if isinstance(act, LookAtLeader | RestartLeader):
             self._leading.learn(outcome, now)
+        else:
+            self._restriction.learn(act, outcome, now)
 
     def _wait(self, behind: dict[str, Version | None]) -> Wait:
         first, version = next(iter(behind.items()))

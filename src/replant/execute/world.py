@@ -80,10 +80,20 @@ class _Named(_Fields, gc=False):
     name: str = ""
 
 
+class Taint(_Fields, gc=False, omit_defaults=True):
+    """What keeps pods from a node that do not tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    time_added: str | None = None
+
+
 class NodeSpec(_Fields, gc=False):
     """Whether a node takes pods."""
 
     unschedulable: bool = False
+    taints: list[Taint] | None = None
 
 
 class _NodeInfo(_Fields, gc=False):
@@ -219,8 +229,18 @@ class Pod(Record, gc=False, kw_only=True):
         return tuple(f"{self.metadata.namespace}/{it}" for it in found)
 
 
+class _Csi(_Fields, gc=False):
+    driver: str = ""
+    volume_handle: str = ""
+
+
+class _InlineVolume(_Fields, gc=False):
+    csi: _Csi | None = None
+
+
 class _Source(_Fields, gc=False):
     persistent_volume_name: str | None = None
+    inline_volume_spec: _InlineVolume | None = None
 
 
 class AttachmentSpec(_Fields, gc=False):
@@ -251,6 +271,8 @@ DECODERS: dict[Resource, Decoder[Record]] = {
 _Kind = TypeVar("_Kind", bound=Record)
 PodsChanged = Callable[[Pod | None, Pod | None], None]
 """Told of a pod as it was and as it is; None where there is none."""
+NodesChanged = Callable[[Node | None, Node | None], None]
+"""The same of a node."""
 
 
 class World:
@@ -259,9 +281,17 @@ class World:
     def __init__(self) -> None:
         self._objects: dict[Resource, dict[Key, Record]] = {it: {} for it in WATCHED}
         self._pods_on: dict[str, dict[Key, Pod]] = defaultdict(dict)
+        self._pods_using: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._attachments_on: dict[str, dict[Key, Attachment]] = defaultdict(dict)
         self._listeners: list[PodsChanged] = []
+        self._node_listeners: list[NodesChanged] = []
         self._touched: set[str] = set()
+
+    def listen_to_nodes(self, changed: NodesChanged) -> None:
+        """Have ``changed`` called for every node that there is, and that is not what it was."""
+        for node in self.nodes():
+            changed(None, node)
+        self._node_listeners.append(changed)
 
     def listen(self, changed: PodsChanged) -> None:
         """Have ``changed`` called for every pod that is not what it was."""
@@ -285,14 +315,27 @@ class World:
         """All pods."""
         return self._all(PODS, Pod)
 
+    def pod(self, key: Key) -> Pod | None:
+        """A pod, if it is there."""
+        found = self._objects[PODS].get(key)
+        return found if isinstance(found, Pod) else None
+
     def csi_node(self, name: str) -> CsiNode:
         """What a kubelet says of CSI: nothing, where there is no CSINode."""
         found = self._objects[CSI_NODES].get(("", name))
         return found if isinstance(found, CsiNode) else CsiNode()
 
     def pods_on(self, node: str) -> Iterable[Pod]:
-        """The pods of a node."""
+        """The pods of a node; those that are on none yet, for no name."""
         return self._pods_on.get(node, {}).values()
+
+    def pods_using(self, claim: str) -> Iterable[Pod]:
+        """The pods that name a claim, which is given with its namespace."""
+        return self._pods_using.get(claim, {}).values()
+
+    def attachments(self) -> Iterator[Attachment]:
+        """All VolumeAttachments."""
+        return self._all(VOLUME_ATTACHMENTS, Attachment)
 
     def attachments_on(self, node: str) -> Iterable[Attachment]:
         """The VolumeAttachments to a node."""
@@ -343,13 +386,17 @@ class World:
         either = after or before
         if isinstance(either, Node | CsiNode):
             self._touched.add(either.metadata.name)
+            self._tell_of_node(before, after)
         elif isinstance(either, Pod):
             was = before if isinstance(before, Pod) else None
             now = after if isinstance(after, Pod) else None
             if was is not None:
                 self._pods_on[was.spec.node_name].pop(was.metadata.key, None)
                 self._touched.add(was.spec.node_name)
+                self._forget_claims(was)
             if now is not None:
+                for claim in now.claims:
+                    self._pods_using[claim][now.metadata.key] = now
                 self._pods_on[now.spec.node_name][now.metadata.key] = now
                 self._touched.add(now.spec.node_name)
             for changed in self._listeners:
@@ -361,6 +408,19 @@ class World:
                 there[after.metadata.key] = after
             else:
                 there.pop(either.metadata.key, None)
+
+    def _tell_of_node(self, before: Record | None, after: Record | None) -> None:
+        was = before if isinstance(before, Node) else None
+        now = after if isinstance(after, Node) else None
+        if was or now:
+            for changed in self._node_listeners:
+                changed(was, now)
+
+    def _forget_claims(self, pod: Pod) -> None:
+        for claim in pod.claims:
+            self._pods_using[claim].pop(pod.metadata.key, None)
+            if not self._pods_using[claim]:
+                del self._pods_using[claim]
 
 
 def _is_older(record: Record, known: Record) -> bool:

@@ -98,6 +98,7 @@ class Builder:
             setattr(inventory, name, getattr(fresh, name))
         inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
         inventory.pinned = {it for it in inventory.pinned if it.kind != kind}
+        inventory.tolerant = {it for it in inventory.tolerant if it.kind != kind}
         inventory.rollouts = {it: how for it, how in inventory.rollouts.items() if it.kind != kind}
         inventory.replicas = {it: n for it, n in inventory.replicas.items() if it.kind != kind}
         self._seen.pop(kind, None)
@@ -221,6 +222,8 @@ class Builder:
             self._inventory.replicas[owner] = 1 if spec.replicas is None else spec.replicas
         if pod.nodeName:
             self._inventory.pinned.add(owner)
+        if pod.tolerates_everything:
+            self._inventory.tolerant.add(owner)
         claims, inline = _uses(pod)
         if inline:
             top = _top(owner, metadata.ownerReferences)

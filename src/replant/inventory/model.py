@@ -170,6 +170,8 @@ class Inventory:
     templates: list[PodUse] = field(default_factory=list)
     driver_pods: DriverPods = field(default_factory=DriverPods)
     """The pods of CSI drivers, for those who have to read logs."""
+    tolerant: set[ObjectRef] = field(default_factory=set)
+    """Workloads whose pods tolerate every taint."""
     pinned: set[ObjectRef] = field(default_factory=set)
     """The workloads whose template names the node itself: no scheduler is asked."""
     stateful_sets: list[Workload] = field(default_factory=list)

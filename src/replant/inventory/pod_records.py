@@ -65,6 +65,24 @@ class PodSpec(Struct, gc=False):
     """Wanted of control-plane components alone, so left as they are written."""
 
 
+class Toleration(Struct, gc=False):
+    """A taint that a pod tolerates; without a key, all of them."""
+
+    key: str = ""
+    operator: str = ""
+
+
+class TemplateSpec(PodSpec, gc=False):
+    """What a workload makes pods of."""
+
+    tolerations: list[Toleration] | None = None
+
+    @property
+    def tolerates_everything(self) -> bool:
+        """Whether no taint keeps such a pod from a node."""
+        return any(not it.key and it.operator == "Exists" for it in self.tolerations or ())
+
+
 class Waiting(Struct, gc=False):
     """Why a container does not run yet."""
 

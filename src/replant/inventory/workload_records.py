@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from replant.inventory.metadata import LabelSelector, Metadata, Record
-from replant.inventory.pod_records import PodSpec
+from replant.inventory.pod_records import TemplateSpec
 from replant.inventory.storage_records import ClaimSpec
 
 
 class PodTemplate(Struct, gc=False):
     """What a workload makes pods of."""
 
-    spec: PodSpec | None = None
+    spec: TemplateSpec | None = None
 
 
 class ClaimTemplate(Struct, gc=False):

@@ -26,7 +26,7 @@ from replant.plan.model import (
     SwitchControlPlane,
 )
 from replant.plan.secrets import missing_secrets
-from replant.plan.situation import SCHEDULER, Situation, changed
+from replant.plan.situation import SCHEDULER, Situation, changed, disks_may_be_taken
 from replant.proof.course import OVERTAKEN
 from replant.routing import Process
 
@@ -46,6 +46,8 @@ class Choices:
 
     method: NodeMethod = NodeMethod.IN_PLACE
     max_unavailable: int = 1
+    one_pod_per_volume: bool = False
+    """Whether somebody vouches that no pod is started for a volume while another pod uses it."""
 
 
 def steps(
@@ -223,6 +225,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
     what = " or ".join(dict.fromkeys(told(it.gates) for it in changes))
     comes_back = drain and choices.method is not NodeMethod.REPLACE
     overtaken = comes_back and not OVERTAKEN.isdisjoint(situation.plugins)
+    restricts = comes_back and not choices.one_pod_per_volume and disks_may_be_taken(situation)
     yield RollNodes(
         id="roll-nodes",
         title=f"Give the kubelets of {_count(number, 'node')} {what}",
@@ -246,6 +249,7 @@ def _roll(situation: Situation, choices: Choices, *, on: bool, drain: bool) -> I
         settle_seconds=SETTLE_SECONDS if drain else 0,
         each_node=each_node(choices.method, drain=drain),
         restart_controllers_seconds=RESTART_SECONDS if overtaken else 0,
+        restrict_scheduling=restricts,
     )
 
 

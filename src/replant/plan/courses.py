@@ -93,6 +93,7 @@ def _in_order(plan: Plan) -> Iterator[Course]:
             driver=driver in plan.control_plane.drivers,
             volumes=not plan.empty,
             at_once=max((_at_once(it, plan) for it in plan.steps), default=1),
+            one_pod_per_volume=plan.one_pod_per_volume,
         )
 
 
@@ -188,7 +189,10 @@ def _moves(
             kubelets |= moved
             if moved:
                 texts = list(dict.fromkeys(texts))
-                yield NodesMove(moved, step.drain, " or ".join(texts), _forgets(step))
+                yield NodesMove(
+                    moved, step.drain, " or ".join(texts), _forgets(step),
+                    restricts=step.restrict_scheduling,
+                )  # fmt: skip
         elif isinstance(step, ChangeVersion):
             version = Version.parse(step.version)
             controller = replace(controller, version=version)
@@ -196,7 +200,10 @@ def _moves(
             text = f"Kubernetes {version.of_minor}"
             yield SwitchMove(controller, text)
             # The version operator drains every node, whatever there is on it.
-            yield NodesMove(kubelets, drain=True, told=text, forgets=_forgets(step))
+            yield NodesMove(
+                kubelets, drain=True, told=text, forgets=_forgets(step),
+                restricts=step.restrict_scheduling,
+            )  # fmt: skip
 
 
 def _forgets(step: RollNodes | ChangeVersion) -> bool:

@@ -29,7 +29,7 @@ from replant.plan.model import (
     SwitchControlPlane,
     Weight,
 )
-from replant.plan.situation import SCHEDULER, Situation, changed
+from replant.plan.situation import SCHEDULER, Situation, changed, disks_may_be_taken
 from replant.proof.course import OVERTAKEN
 from replant.routing import FIRST, AttachController, Process
 
@@ -59,6 +59,9 @@ def downgrade_steps(
             version=to.of_minor,
             before=situation.server.of_minor,
             restart_controllers_seconds=RESTART_SECONDS if overtaken else 0,
+            restrict_scheduling=goes_back
+            and not choices.one_pod_per_volume
+            and disks_may_be_taken(situation),
         )
     )
     before: list[tuple[str, ...]] = [(), *((it.id,) for it in steps[:-1])]

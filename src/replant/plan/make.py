@@ -30,6 +30,7 @@ from replant.plan.model import (
 from replant.plan.preflight import preflight
 from replant.plan.preflight.featuresets import feature_sets
 from replant.plan.preflight.nodes import platform_drains
+from replant.plan.preflight.workloads import successors
 from replant.plan.situation import Situation, situation
 from replant.routing import AttachController, Process
 
@@ -72,6 +73,7 @@ def make_plan(wanted: Wanted, inventory: Inventory) -> Plan:
         attach_controller=attacher.controller,
         fingerprint=fingerprint(inventory),
         empty=now.empty,
+        one_pod_per_volume=wanted.choices.one_pod_per_volume,
         control_plane=now.control_plane,
         groups=now.groups,
         preflight=_looked_at(wanted, now, attacher, steps),
@@ -92,6 +94,7 @@ def _looked_at(
     wanted: Wanted, now: Situation, attacher: Attacher, steps: tuple[Step, ...]
 ) -> tuple[Check, ...]:
     found = [*preflight(wanted.goal, now), *platform_drains(wanted.choices.method, now)]
+    found += successors(now, steps, one_pod_per_volume=wanted.choices.one_pod_per_volume)
     if wanted.platform == OPENSHIFT:
         found += feature_sets(wanted.goal, now, steps)
     if attacher.why:

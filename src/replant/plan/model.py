@@ -227,6 +227,9 @@ class RollNodes(_Step, frozen=True, kw_only=True, tag="RollNodes"):
     restart_controllers_seconds: Annotated[int, Meta(ge=0)] = 0
     """So long at most one kube-controller-manager leads while nodes are rolled, and none of those
     that did leads afterwards. 0 where it does not matter who leads."""
+    restrict_scheduling: bool = False
+    """Whether, while nodes differ, a pod is kept from nodes of the other kind than those that hold
+    its volumes: by a taint on each node, and tolerations that pods get once that is safe."""
     by_name: bool = False
     """As in SwitchControlPlane."""
 
@@ -238,7 +241,8 @@ class ChangeVersion(_Step, frozen=True, kw_only=True, tag="ChangeVersion"):
     """Of Kubernetes; only its minor counts."""
     before: Annotated[str, Meta(min_length=1)]
     restart_controllers_seconds: Annotated[int, Meta(ge=0)] = 0
-    """As in RollNodes."""
+    restrict_scheduling: bool = False
+    """Both as in RollNodes."""
 
 
 class ReplaceClasses(_Step, frozen=True, kw_only=True, tag="ReplaceClasses"):
@@ -339,6 +343,9 @@ class Plan(_Part, frozen=True, kw_only=True):
     """Of the inventory that it was made from; on another it is refused."""
     empty: bool = False
     """Whether the cluster has no volume of these plugins: then nothing needs a drain."""
+    one_pod_per_volume: bool = False
+    """Whether whoever made the plan vouches that no pod is started for a volume while another pod
+    uses it."""
     control_plane: ControlPlane
     groups: Annotated[tuple[NodeGroup, ...], Meta(min_length=1)]
     preflight: tuple[Check, ...]

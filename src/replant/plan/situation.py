@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from replant.core.routing.dangling import is_taken_from_other_nodes
 from replant.errors import Refused
 from replant.gates.history import LAST, gate_at
 from replant.gates.plugins import BASE_GATE, LIVES, migrated
@@ -211,3 +212,8 @@ def base_gate_off(process: Process) -> bool:
 def changed(process: Process, change: GivenGates) -> tuple[GivenGates, GivenGates]:
     """A change of gates, and what a component is given of them before it."""
     return change, {gate: process.gates.get(gate) for gate in change}
+
+
+def disks_may_be_taken(situation: Situation) -> bool:
+    """Whether a pod's disk can be taken by its successor on a node of the other kind."""
+    return any(is_taken_from_other_nodes(it, situation.server) for it in situation.plugins)

@@ -47,6 +47,10 @@ class NodesMove:
     forgets: bool = False
     """Whether no detach that the driver has overtaken is waited for until it is begun anew: the
     controllers are restarted in time and at the end, or a node that was left does not come back."""
+    restricts: bool = False
+    """Whether each node has a taint that tells its kind from before the first kubelet is switched
+    until all are alike, and a pod gets a toleration for one kind once nothing of the other kind
+    holds its volumes."""
 
 
 Move = SwitchMove | NodesMove
@@ -73,3 +77,5 @@ class Course:
     A node's ``volumesAttached`` does not: the controller takes the name out before it asks the
     cloud. Whoever carries a plan out has to wait longer than that list tells.
     """
+    one_pod_per_volume: bool = False
+    """Whether no pod is bound while a node still has the disk of another, as somebody vouches."""

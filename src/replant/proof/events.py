@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from replant.proof.course import NodesMove
 from replant.proof.world import (
+    BOTH,
     CSI,
     IN_TREE,
     NONE,
@@ -24,6 +27,8 @@ from replant.proof.world import (
 )
 
 SIDES = (IN_TREE, CSI)
+_FORGOTTEN = (Hold.UNNOTICED, Hold.UNCERTAIN)
+"""What a controller that starts does not know."""
 
 
 class Act(Enum):
@@ -34,6 +39,10 @@ class Act(Enum):
     CORDON = "cordon"
     SWITCH = "switch"
     UNCORDON = "uncordon"
+    TAINT = "taint"
+    UNTAINT = "untaint"
+    TOLERATE = "tolerate"
+    TOLERATING_POD_GOES = "the pod that tolerates a taint goes"
     RESTART = "restart"
     SWITCH_IN_PLACE = "switch in place"
     TURN_BACK = "turn back"
@@ -41,6 +50,8 @@ class Act(Enum):
     TAKE_OVER = "take over"
     LOOK = "look"
     ATTACH = "attach"
+    ATTACH_FAILS = "attach fails, since another node has the disk"
+    ATTACH_TAKES = "attach takes the disk from another node"
     DETACH = "detach"
     DETACHED = "detached"
     DETACHED_UNNOTICED = "detached, and nobody has noticed"
@@ -98,7 +109,19 @@ def _reached(rules: Rules, world: World) -> bool:
     if leader is not None:
         return world.leader == leader
     waits = rules.forgets(world) and _detach_waits(world)
-    return not waits and _all_there(rules, world)
+    return not waits and _all_there(rules, world) and not _is_to_untaint(rules, world)
+
+
+def _is_to_untaint(rules: Rules, world: World) -> bool:
+    """Whether taints are left that nothing needs any more."""
+    if not (rules.restricts(world) and _are_alike(rules, world)):
+        return False
+    return any(node.tainted for node in world.nodes)
+
+
+def _are_alike(rules: Rules, world: World) -> bool:
+    """Whether all kubelets take the same side."""
+    return len({rules.kind(node) for node in world.nodes}) == 1
 
 
 def _all_there(rules: Rules, world: World) -> bool:
@@ -139,6 +162,10 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
     drain = isinstance(move, NodesMove) and move.drain
     if rules.forgets(world) and _all_there(rules, world):
         yield Event(Act.RESTART, NOWHERE, NONE, taken_over(rules, world, world.leader))
+    if rules.restricts(world):
+        yield from _restrictions(rules, world)
+        if not _all_there(rules, world) and not _is_restricted(rules, world):
+            return
     cordoned = sum(node.cordoned for node in world.nodes)
     for number, node in enumerate(world.nodes):
         goal = rules.goal(world, node)
@@ -157,6 +184,49 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
         elif node.cordoned and there and node.alive and not waits_for_driver(rules, node):
             after = node._replace(cordoned=False)
             yield Event(Act.UNCORDON, number, NONE, _with(world, number, after))
+
+
+def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
+    """The taints that keep pods from nodes of the other kind, and what a pod tolerates of them."""
+    done = _all_there(rules, world) and _are_alike(rules, world)
+    for number, node in enumerate(world.nodes):
+        if node.tainted is done:
+            act = Act.UNTAINT if done else Act.TAINT
+            marked = node._replace(tainted=not done)
+            yield Event(act, number, NONE, _with(world, number, marked))
+    if done or not all(node.tainted for node in world.nodes):
+        return
+    kinds = holding_kinds(rules, world)
+    if kinds == NONE:
+        # The only pod that tolerates one kind comes to tolerate all; if others do too, none does.
+        tolerated = reduce(or_, map(rules.kind, world.nodes))
+    else:
+        kinds |= world.tolerated
+        tolerated = NONE if kinds == BOTH else kinds
+    if tolerated & ~world.tolerated:
+        after = world._replace(tolerated=world.tolerated | tolerated)
+        yield Event(Act.TOLERATE, NOWHERE, tolerated, after)
+
+
+def _is_restricted(rules: Rules, world: World) -> bool:
+    """Whether a kubelet may be switched: no pod goes to a node of a kind that is not there yet."""
+    if not all(node.tainted for node in world.nodes):
+        return False
+    return not (_are_alike(rules, world) and world.tolerated & ~rules.kind(world.nodes[0]))
+
+
+def holding_kinds(rules: Rules, world: World) -> int:
+    """The kinds of nodes on which the disk or a pod that uses it is, as far as is seen.
+
+    An in-tree detach that has begun is written nowhere; a VolumeAttachment stays until its end.
+    """
+    kinds = NONE
+    for node in world.nodes:
+        if node.pod:
+            kinds |= rules.kind(node)
+        kinds |= node.mounted | node.forgotten
+        kinds |= (node.in_tree == Hold.HELD) * IN_TREE | bool(node.csi) * CSI
+    return kinds
 
 
 def waits_for_driver(rules: Rules, node: Node) -> bool:
@@ -208,7 +278,7 @@ def taken_over(rules: Rules, world: World, leader: int) -> World:
     nodes = tuple(
         node._replace(
             wanted=rules.controller_wants(leader, node) if node.pod else NONE,
-            in_tree=Hold.FREE if node.in_tree == Hold.UNNOTICED else node.in_tree,
+            in_tree=Hold.FREE if node.in_tree in _FORGOTTEN else node.in_tree,
         )
         for node in world.nodes
     )
@@ -229,11 +299,15 @@ def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator
         if hold in (Hold.LETTING_GO, Hold.UNNOTICED):
             yield from _ending_detach(rules, world, number, side, yanks=yanks)
         elif side & node.wanted:
-            if hold == Hold.FREE and _may_attach(rules, world, number, node, side):
+            if hold == Hold.HELD:
+                continue
+            if _may_attach(rules, world, number, node, side):
                 after = _with(world, number, node.holding(side, Hold.HELD))
                 yield Event(Act.ATTACH, number, side, after._replace(disk=number))
+            elif world.disk not in (NOWHERE, number) and _is_tried(rules, world, node, side):
+                yield from _disputed(rules, world, number, side)
         elif (
-            hold == Hold.HELD
+            hold in (Hold.HELD, Hold.UNCERTAIN)
             and not (side & in_use and node.alive)  # a dead node is not waited for
             and rules.can_detach(side, leader)
         ):
@@ -277,6 +351,26 @@ def _can_be_overtaken(rules: Rules, world: World) -> bool:
     )
 
 
+def _is_tried(rules: Rules, world: World, node: Node, side: int) -> bool:
+    """Whether the controller has a side attach a disk: not while a node has it by that name."""
+    free = all(it.holds(side) == Hold.FREE for it in world.nodes)
+    return free and rules.can_attach(side, world.leader, node)
+
+
+def _disputed(rules: Rules, world: World, number: int, side: int) -> Iterator[Event]:
+    """What an attach makes of a disk that another node has under its other name."""
+    holder = world.nodes[world.disk]
+    if side == IN_TREE and rules.attach_may_detach[world.leader]:
+        uncertain = _with(world, world.disk, holder.holding(side, Hold.UNCERTAIN))
+        yield Event(Act.ATTACH_FAILS, number, side, uncertain)
+    if side == CSI and rules.driver_takes:
+        after = _with(world, number, world.nodes[number].holding(side, Hold.HELD))
+        if holder.in_tree == Hold.LETTING_GO:
+            after = _with(after, world.disk, holder.holding(IN_TREE, Hold.FREE))
+        yanks = holder.alive and holder.pod == Pod.RUNNING
+        yield Event(Act.ATTACH_TAKES, world.disk, side, after._replace(disk=number), yanks)
+
+
 def _may_attach(rules: Rules, world: World, number: int, node: Node, side: int) -> bool:
     """Whether an attach would succeed: the cloud refuses a disk that another node has."""
     if side == IN_TREE and _detach_waits(world):
@@ -304,10 +398,12 @@ def _nature(rules: Rules, world: World) -> Iterator[Event]:
         if node.pod:
             after = node._replace(pod=Pod.ABSENT, wanted=NONE)
             yield Event(Act.DELETE, number, NONE, _with(world, number, after))
-        elif node.alive and not node.cordoned and rules.course.volumes:
+        elif _takes_pods(rules, world, node) and rules.course.volumes:
             wanted = rules.controller_wants(world.leader, node)
-            after = node._replace(pod=Pod.WAITING, wanted=wanted)
-            yield Event(Act.BIND, number, NONE, _with(world, number, after))
+            bound = _with(world, number, node._replace(pod=Pod.WAITING, wanted=wanted))
+            if node.tainted and world.tolerated == BOTH:
+                bound = bound._replace(tolerated=NONE)  # there was no other pod that did
+            yield Event(Act.BIND, number, NONE, bound)
         if node.alive:
             yield Event(Act.DIE, number, NONE, _with(world, number, node._replace(alive=False)))
         else:
@@ -315,9 +411,25 @@ def _nature(rules: Rules, world: World) -> Iterator[Event]:
             after = node._replace(alive=True, pod=pod, mounted=NONE, forgotten=NONE)
             yield Event(Act.RETURN, number, NONE, _with(world, number, after))
 
+    if world.tolerated:
+        yield Event(Act.TOLERATING_POD_GOES, NOWHERE, NONE, world._replace(tolerated=NONE))
+
+
+def _takes_pods(rules: Rules, world: World, node: Node) -> bool:
+    """Whether the scheduler may bind a pod to a node."""
+    if not node.alive or node.cordoned:
+        return False
+    if node.tainted and not world.tolerated & rules.kind(node):
+        return False
+    if rules.course.one_pod_per_volume:
+        return not any(it.pod or it.mounted or it.forgotten or it.holder for it in world.nodes)
+    return True
+
 
 def _with(world: World, number: int, node: Node) -> World:
     nodes = world.nodes
     nodes = (*nodes[:number], node, *nodes[number + 1 :])
     # A search makes millions of worlds: this takes a third of the time of _replace.
-    return World(world.at, world.back, world.rolling, world.leader, world.disk, nodes)
+    return World(
+        world.at, world.back, world.rolling, world.leader, world.disk, nodes, world.tolerated
+    )

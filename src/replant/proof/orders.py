@@ -23,6 +23,7 @@ FIRST = Version(1, 17)
 _NODES = "nodes"
 _VERSION = "kubernetesVersion"
 _RESTART = "restartControllers"
+_RESTRICT = "restrictScheduling"
 _MINOR = re.compile(r"v?\d+\.\d+\+?")
 Path = tuple[str | int, ...]
 
@@ -171,15 +172,17 @@ def _moves(
             yield SwitchMove(controller, told)
         else:
             nodes = given[_NODES]
-            fields = nodes.fields(("drain", "gates", _RESTART, _VERSION))
-            forgets = fields[_RESTART].flag() if _RESTART in fields else False
-            drain = fields["drain"].flag() if "drain" in fields else False
+            fields = nodes.fields(("drain", "gates", _RESTART, _RESTRICT, _VERSION))
+            forgets, restricts, drain = (
+                fields[it].flag() if it in fields else False
+                for it in (_RESTART, _RESTRICT, "drain")
+            )
             gates = fields["gates"].below() if "gates" in fields else {}
             before = kubelet.version
             kubelet, told = _switched(nodes, (gates, fields.get(_VERSION)), before)
             if attach_controller is AttachController.UPSTREAM or kubelet.version > before:
                 _refuse_newer(kubelet, controller, nodes)
-            yield NodesMove({_NODES: kubelet}, drain, told, forgets)
+            yield NodesMove({_NODES: kubelet}, drain, told, forgets, restricts)
 
 
 _Given = tuple[dict[str, _Value], _Value | None]

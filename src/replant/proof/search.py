@@ -89,7 +89,7 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
                     continue  # judged already; and what is bad at the start is not the moves' fault
                 if problem := _fault(rules, event, excuses):
                     worst = _worse(worst, _Ending(world, event, problem))
-                elif not known:
+                elif not known and not event.yanks:  # nobody moves what is lost anyway
                     came_from[after] = world
                     reached.append(after)
         if worst and (nearest is None or worst.problem.cause is _FIRST):
@@ -134,7 +134,7 @@ def _excuses(untouched: Rules) -> _Excuses:
         for event in may_happen(untouched, ahead.pop()):
             found.update(_excuse(event.world, it) for it in problems(untouched, event))
             world = canonical(event.world)
-            if world not in seen:
+            if world not in seen and not event.yanks:
                 seen.add(world)
                 ahead.append(world)
     return frozenset(found)

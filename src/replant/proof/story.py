@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 from replant.proof.badness import Bad, Cause
 from replant.proof.events import Act, Event, settled
-from replant.proof.world import CSI, NOWHERE, Rules, World
+from replant.proof.world import BOTH, CSI, IN_TREE, NONE, NOWHERE, Rules, World
 
 _NAMES = "ABCD"
+_KINDS = {NONE: "no", IN_TREE: "in-tree", CSI: "CSI", BOTH: "all"}
 
 
 def tell(rules: Rules, events: Sequence[Event], problem: Bad) -> Iterator[str]:
@@ -21,7 +22,7 @@ def tell(rules: Rules, events: Sequence[Event], problem: Bad) -> Iterator[str]:
 
 
 def _sentence(rules: Rules, before: World, event: Event) -> str:
-    node = f"node {_NAMES[event.node]}" if event.node != NOWHERE else ""
+    node = _node(event.node)
     side = "the driver" if event.side == CSI else "the in-tree plugin"
     name = "CSI" if event.side == CSI else "in-tree"
     told = rules.course.moves[before.at].told if 0 <= before.at < len(rules.moves) else ""
@@ -33,6 +34,11 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.CORDON: f"Replant cordons {node} and begins to drain it.",
         Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
         Act.UNCORDON: f"Replant uncordons {node}.",
+        Act.TAINT: f"Replant taints {node} with its kind.",
+        Act.UNTAINT: f"Replant takes the taint from {node}.",
+        Act.TOLERATE: "Nothing of the other kind holds the disk: Replant gives a pod that needs it "
+        f"a toleration for {_KINDS[event.side]} nodes.",
+        Act.TOLERATING_POD_GOES: "The pod that tolerates a taint goes before it is bound.",
         Act.SWITCH_IN_PLACE: f"The kubelet of {node} is restarted in place with {undone}.",
         Act.RESTART: "Replant has another kube-controller-manager lead, which has forgotten "
         "what detaches it waits for.",
@@ -43,6 +49,11 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.LOOK: "The controller looks at its pods again, and now wants the disk on "
         f"{node} under its {name} name.",
         Act.ATTACH: f"The controller has {side} attach the disk to {node}.",
+        Act.ATTACH_FAILS: f"The controller has {side} attach the disk to {node}. The cloud answers "
+        f"that {_node(before.disk)} has it; so the controller takes it for attached there under "
+        f"its {name} name.",
+        Act.ATTACH_TAKES: f"The controller has the driver attach the disk to "
+        f"{_node(event.world.disk)}. The driver finds that {node} has it, and detaches it there.",
         Act.DETACH: f"The controller finds the {name} name not in use on {node}, and has {side} "
         "detach the disk.",
         Act.DETACHED: f"The cloud has detached the disk from {node}, as {side} asked.",
@@ -56,9 +67,13 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.MOUNT: f"The kubelet of {node} finds the disk under its {name} name and mounts it; "
         "the pod runs.",
         Act.UNMOUNT: f"The kubelet of {node} unmounts the disk.",
-        Act.DIE: f"{node.capitalize()} dies.",
-        Act.RETURN: f"{node.capitalize()} comes back.",
+        Act.DIE: f"{node[:1].upper()}{node[1:]} dies.",
+        Act.RETURN: f"{node[:1].upper()}{node[1:]} comes back.",
     }[event.act]
+
+
+def _node(number: int) -> str:
+    return f"node {_NAMES[number]}" if number != NOWHERE else ""
 
 
 def _with_gates(rules: Rules, before: World, after: World) -> str:
@@ -69,7 +84,7 @@ def _with_gates(rules: Rules, before: World, after: World) -> str:
 
 
 def _end(world: World, problem: Bad) -> str:
-    node = f"node {_NAMES[problem.node]}" if problem.node != NOWHERE else ""
+    node = _node(problem.node)
     cordoned = problem.node != NOWHERE and world.nodes[problem.node].cordoned
     name, other = ("CSI", "in-tree") if problem.side == CSI else ("in-tree", "CSI")
     side = "driver" if problem.side == CSI else "in-tree plugin"

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import NamedTuple
 
+from replant.core.routing.dangling import attach_may_detach, driver_attach_detaches
 from replant.gates.plugins import BASE_GATE
 from replant.gates.settings import effective
 from replant.proof.course import OVERTAKEN, Course, NodesMove
@@ -29,7 +30,8 @@ BOTH = IN_TREE | CSI
 NOWHERE = -1
 """Where a disk is that is attached to no node."""
 
-_BITS = {Side.NOBODY: NONE, Side.IN_TREE: IN_TREE, Side.CSI: CSI}
+BITS = {Side.NOBODY: NONE, Side.IN_TREE: IN_TREE, Side.CSI: CSI}
+"""Each side as a set of sides."""
 
 
 class Pod(IntEnum):
@@ -52,6 +54,9 @@ class Hold(IntEnum):
     UNNOTICED = 3
     """The cloud has finished, and the side that asked still waits for that. If the other side
     attaches the disk meanwhile, it waits until it takes its detach for failed."""
+    UNCERTAIN = 4
+    """An attach to another node failed because this node has the disk: the controller takes it for
+    attached here, and nothing is written in the node's volumesAttached."""
 
 
 _HOLDING = (Hold.HELD, Hold.LETTING_GO)
@@ -66,6 +71,8 @@ class Node(NamedTuple):
     announced: bool
     """Whether its CSINode says that it redirects the plugin."""
     cordoned: bool = False
+    tainted: bool = False
+    """Whether it has the taint of its kind, so that only pods come that tolerate it."""
     alive: bool = True
     pod: Pod = Pod.ABSENT
     mounted: int = NONE
@@ -105,6 +112,9 @@ class World(NamedTuple):
     disk: int
     """The node that it is attached to, as the cloud sees it."""
     nodes: tuple[Node, ...]
+    tolerated: int = NONE
+    """The kinds of nodes, by the side that their kubelets take, that a pod which uses the disk and
+    is not bound to a node tolerates."""
 
 
 class Rules:
@@ -122,6 +132,11 @@ class Rules:
         self.overtaken = course.plugin in OVERTAKEN
         """Whether a detach of the in-tree plugin may be overtaken by an attach of the driver."""
         start, self.moves = self._moves()
+        self.attach_may_detach = [
+            attach_may_detach(course.plugin, it.version) for it in self.processes
+        ]
+        """By controller, whether an in-tree attach that fails may take the disk from a node."""
+        self.driver_takes = driver_attach_detaches(course.plugin)
         self.start = World(0, False, False, start[0], NOWHERE, self._nodes(start[1]))
         everything = range(len(self.processes))
         self.registered = [self.processes[it].registered(course.plugin) for it in everything]
@@ -165,6 +180,17 @@ class Rules:
         if not effective(process.version, process.gates).get(BASE_GATE, True):
             return announced  # with the base gate off a kubelet leaves its CSINode alone
         return process.migrates(self.course.plugin)
+
+    def restricts(self, world: World) -> bool:
+        """Whether the move in progress keeps pods from nodes of the other kind."""
+        if not 0 <= world.at < len(self.moves):
+            return False
+        move = self.course.moves[world.at]
+        return isinstance(move, NodesMove) and move.restricts
+
+    def kind(self, node: Node) -> int:
+        """The side that a node's kubelet takes."""
+        return self.kubelet_wants[node.kubelet]
 
     def goal(self, world: World, node: Node | None = None) -> int | None:
         """What the move in progress, or its undoing, makes of the controller or of a node."""
@@ -225,4 +251,4 @@ class Rules:
             drivers=drivers if driver else frozenset(),
         )
         adc: AttachController = self.course.attach_controller
-        return _BITS[attach(volume, process, view, adc).served_by]
+        return BITS[attach(volume, process, view, adc).served_by]

@@ -184,6 +184,16 @@ def _nodes(step: RollNodes, plan: Plan) -> Iterator[str]:
     yield f"  each node, {'as the platform goes' if step.method is NodeMethod.PLATFORM else how}:"
     for number, part in enumerate(step.each_node, 1):
         yield f"    {number}. {part}"
+    if step.restrict_scheduling:
+        yield fill(
+            "before the first and until the last node is done, on every node: the taint "
+            "replant.dev/PLUGIN tells whether its kubelet takes the in-tree plugin or the driver. "
+            "Replant gives each new pod tolerations; one whose volume is on a node of the other "
+            "kind gets them once the volume is free. While Replant is stopped, new pods stay "
+            "Pending, and DaemonSets that do not tolerate the taints get no new pods.", _WIDTH,
+            initial_indent="  ", subsequent_indent="    ",
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
     if step.restart_controllers_seconds:
         minutes = f"{step.restart_controllers_seconds / 60:g}"
         yield fill(

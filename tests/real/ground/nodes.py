@@ -1,7 +1,8 @@
 """Light nodes: what a kubelet writes to the API server, without the kubelet.
 
 Each follows its own gates: they decide which plugins its CSINode lists as migrated, and under
-which name it expects a volume to be attached, as in a real kubelet.
+which name it expects a volume to be attached, as in a real kubelet. A pod ends as soon as it is
+deleted, or at the end of its grace period if its annotation says that it ignores SIGTERM.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import httpx
 
@@ -26,7 +28,12 @@ MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 DRIVER = "ebs.csi.aws.com"
 TOPOLOGY = f"topology.{DRIVER}/zone"
 """The label by which the driver tells where a node is; kubelet writes it when that registers."""
+IGNORES_SIGTERM = "ignores-sigterm"
+"""The annotation of a pod that ends when its grace period does."""
 PERIOD = 0.5
+HEARTBEAT = 10.0
+"""Seconds between two updates of a Node's status. Each of them has the attach/detach controller
+look at the volumes in use again."""
 SAID_OF_RUNNING_PODS = ("Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
@@ -74,6 +81,7 @@ class LightNode(Stoppable):
         self._reports_late = reports_late
         self._in_use: dict[str, set[str]] = {}
         """By the uid of a pod, the names of its volumes."""
+        self._heartbeat = 0.0
         self.mounts: list[Mount] = []
         """What was mounted here, as only a kubelet knows it; the oldest first."""
         self._register()
@@ -152,23 +160,38 @@ class LightNode(Stoppable):
         pods = self._api.list("Pod", fieldSelector=f"spec.nodeName={self.name}")
         status = self._api.get("Node", self.name).get("status", {})
         attached = {entry["name"] for entry in status.get("volumesAttached", [])}
+        ending = {pod["metadata"]["uid"] for pod in pods if _ends(pod)}
         self._in_use = {
-            pod["metadata"]["uid"]: self._still_in_use(pod) if _ends(pod) else self._volumes(pod)
+            pod["metadata"]["uid"]: self._volumes_in_use(pod, ends=pod["metadata"]["uid"] in ending)
             for pod in pods
         }
-        in_use = sorted(set().union(*self._in_use.values()))
-        if in_use != sorted(status.get("volumesInUse", [])):
-            self._api.patch("Node", self.name, {"status": {"volumesInUse": in_use}}, "", "status")
+        self._report(status)
         for pod in pods:
             volumes = self._in_use[pod["metadata"]["uid"]]
-            if _ends(pod):
+            if pod["metadata"]["uid"] in ending:
                 self._end(pod)
-            elif pod["status"]["phase"] == "Pending" and volumes <= attached:
+            elif (
+                pod["status"]["phase"] == "Pending" and not _is_deleted(pod) and volumes <= attached
+            ):
                 self._run(pod, volumes)
 
-    def _still_in_use(self, pod: Object) -> set[str]:
+    def _report(self, status: Object) -> None:
+        """Update the Node's status: when other volumes are in use, and every few seconds anyway."""
+        in_use = sorted(set().union(*self._in_use.values()))
+        now = time.time()
+        if in_use == sorted(status.get("volumesInUse", [])) and now < self._heartbeat + HEARTBEAT:
+            return
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+        ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": at}
+        change = {"volumesInUse": in_use, "conditions": [ready]}
+        self._api.patch("Node", self.name, {"status": change}, "", "status")
+        self._heartbeat = now
+
+    def _volumes_in_use(self, pod: Object, *, ends: bool) -> set[str]:
         known = self._in_use.get(pod["metadata"]["uid"], set())
-        return known if self._reports_late else set()
+        if ends:
+            return known if self._reports_late else set()
+        return known if _is_deleted(pod) else self._volumes(pod)
 
     def _run(self, pod: Object, volumes: set[str]) -> None:
         meta = pod["metadata"]
@@ -211,5 +234,15 @@ class LightNode(Stoppable):
         return {unique_name(pv, by_csi=by_csi) for pv in volumes}
 
 
-def _ends(pod: Object) -> bool:
+def _is_deleted(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _ends(pod: Object) -> bool:
+    """Whether a pod has been deleted and its containers end now."""
+    if not _is_deleted(pod):
+        return False
+    if pod["metadata"].get("annotations", {}).get(IGNORES_SIGTERM) != "true":
+        return True
+    until = datetime.fromisoformat(pod["metadata"]["deletionTimestamp"])
+    return datetime.now(UTC) >= until

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from replant.inventory.findings import ObjectRef
 from replant.inventory.workload_records import PodDisruptionBudget
-from replant.plan.model import Goal
-from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
-from replant.plan.situation import Situation
+from replant.plan.model import ChangeVersion, Check, Goal, NodeMethod, RollNodes, Step
+from replant.plan.preflight.results import Result, Results, blocked_by, blocker, listed, warning
+from replant.plan.situation import Situation, disks_may_be_taken
 
 
 def drain(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
@@ -38,6 +40,44 @@ def drain(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
         "Delete it yourself, or put it under a Deployment or StatefulSet.",
         noun="Pod",
     )
+
+
+def successors(
+    situation: Situation, steps: tuple[Step, ...], *, one_pod_per_volume: bool
+) -> Iterator[Check]:
+    """Whether a pod can be kept from nodes of the other kind than those that hold its volumes."""
+    moving = [it for it in steps if isinstance(it, RollNodes | ChangeVersion)]
+    if situation.empty or not moving or not disks_may_be_taken(situation):
+        return
+    found: list[Result] = []
+    if one_pod_per_volume:
+        found.append(
+            warning(
+                "The proof relies on your word that no pod is started for a volume while another "
+                "pod uses it: no rollout, eviction or forced deletion while the pod before it has "
+                "not ended. If one is, its disk may be detached under it.",
+            )
+        )
+    elif any(isinstance(it, RollNodes) and it.method is NodeMethod.REPLACE for it in moving):
+        found.append(
+            blocker(
+                "Machines that join have no taint, so the successor of a pod may go to a node of "
+                "the other kind before the pod has ended, and take its disk.",
+                "Switch kubelets in place (--nodes in-place), or vouch that no pod is started for "
+                "a volume while another pod uses it (--one-pod-per-volume).",
+            )
+        )
+    elif any(it.restrict_scheduling for it in moving):
+        found += blocked_by(
+            [_name(it.owner) for it in situation.pods if it.top in situation.inventory.tolerant],
+            "uses a volume of the plugin and tolerates every taint, so its successor may go to a "
+            "node of the other kind before it has ended, and take its disk",
+            "Have its workload tolerate only the taints that it must, or vouch that no pod is "
+            "started for a volume while another pod uses it (--one-pod-per-volume).",
+            noun="Pod",
+        )
+    for it in found:
+        yield Check(check="successors", result=it.weight, message=it.message, fix=it.fix)
 
 
 def budgets(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001

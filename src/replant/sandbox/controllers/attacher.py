@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from replant.core.routing.dangling import driver_attach_detaches
 from replant.objects import Object
 from replant.routing import Side
+from replant.routing.names import csi_name, named
 from replant.sandbox.cloud import Done
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Queue, World, doubling
@@ -116,7 +120,12 @@ class Attacher(Controller):
         if read.spec.source and (volume := read.spec.source.persistentVolumeName):
             self._add_finalizer(PERSISTENT_VOLUMES, volume, finalizer)
         self._busy.add(entry.name)
-        self.world.cloud.attach(disk, node, Side.CSI, self._attached(entry.name))
+        attach = partial(self.world.cloud.attach, disk, node, Side.CSI, self._attached(entry.name))
+        taken = self.world.cloud.taken_by(disk)
+        if taken not in ("", node) and driver_attach_detaches(named(csi_name(driver, disk)).plugin):
+            self.world.cloud.detach(disk, taken, Side.CSI, lambda _refusal: attach())
+        else:
+            attach()
 
     def _attached(self, name: str) -> Done:
         def done(refusal: str) -> None:

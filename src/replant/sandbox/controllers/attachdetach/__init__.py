@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+from replant.core.routing.dangling import attach_may_detach
 from replant.objects import Object
 from replant.routing import AttachController, Process, Side
 from replant.sandbox.cloud import Done
@@ -42,6 +43,9 @@ from replant.sandbox.shelves import ADDED, DELETED, Event
 
 LOOK_AGAIN = 180.0
 """So often all pods are looked at again, in seconds."""
+HEARTBEAT = 5.0
+"""So many seconds until the node that has the disk updates its status. Until then the controller
+takes what it is uncertain of for mounted there."""
 WAIT_FOR_UNMOUNT = timedelta(minutes=6)
 """So long a node that is not ready is waited for."""
 _PATIENT = "kubernetes.io/aws-ebs"
@@ -200,7 +204,7 @@ class AttachDetach(Led):
             self._telling.report(node)
         for name in leaving:
             self._detach(node, name)
-        for name in [it for it in wanted if it not in held]:
+        for name in [it for it in wanted if held.get(it) in (None, Hold.UNCERTAIN)]:
             self._attach(node, name)
 
     def _may_detach(self, node: str, name: str) -> bool:
@@ -293,10 +297,21 @@ class AttachDetach(Led):
             elif refusal:
                 self._let_go(node, name)
                 self._failed(node, name, refusal)
+                self._blame(node, name)
             else:
                 self._attached(node, name)
 
         return done
+
+    def _blame(self, node: str, name: str) -> None:
+        """Take a disk for attached to the node that kept it from being attached elsewhere."""
+        plugin = parse(name).view.plugin
+        other = self.world.cloud.taken_by(self.world.volumes.disk_called(name))
+        if self.process is None or not other or other == node:
+            return
+        if attach_may_detach(plugin, self.process.version):
+            self._held.hold(other, name, Hold.UNCERTAIN)
+            self._after(HEARTBEAT, lambda: self._dirty.add(other))
 
     def _attached(self, node: str, name: str) -> None:
         self._failures.pop((node, name), None)

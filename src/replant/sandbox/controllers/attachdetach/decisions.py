@@ -21,6 +21,9 @@ class Hold(Enum):
     ATTACHING = "attaching"
     HELD = "held"
     LETTING_GO = "letting go"
+    UNCERTAIN = "uncertain"
+    """An attach to another node failed because this one has the disk: it is taken for attached here
+    under the name by which that attach was asked for, and the node is not told."""
 
 
 class NodeReport(NamedTuple):

@@ -26,6 +26,8 @@ from replant.sandbox.shelves import DELETED, Event
 
 STOPPING = 1.0
 """So many seconds a pod takes to end, if it is given them."""
+IGNORES_SIGTERM = "sandbox.replant.dev/ignores-sigterm"
+"""The annotation of a pod that takes its whole grace period to end."""
 FAILED_MOUNT = 123.0
 """After so many seconds a kubelet complains that a volume does not come."""
 _LOST_TOUCH = 40.0
@@ -194,7 +196,8 @@ class Kubelets(Controller):
         if pod.metadata.deletionTimestamp and not seat.ending:
             seat.ending = True
             grace = pod.metadata.deletionGracePeriodSeconds or 0
-            pause = min(grace, STOPPING) if seat.running else 0
+            stubborn = (pod.metadata.annotations or {}).get(IGNORES_SIGTERM) == "true"
+            pause = (grace if stubborn else min(grace, STOPPING)) if seat.running else 0
             self.world.clock.after(pause, lambda: self._end(kubelet, key, seat))
 
     def _find_volumes(self, kubelet: Kubelet, key: Key, seat: Seat, pod: parts.Pod) -> None:
