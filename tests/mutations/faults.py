@@ -149,7 +149,7 @@ FAULTS = (
     Fault(
         "retain-lost-on-restore",
         "swap/twin.py",
-        old="if RETAIN in (policy(saved), policy(native_now)):",
+        old="if RETAIN in (policy(saved), policy(native_now)) and not was_retained:",
         new="if policy(saved) == RETAIN:",
         why="A volume that its owner set to Retain would be Delete again after an undo.",
         tests=("tests/swap",),
@@ -341,8 +341,8 @@ FAULTS = (
     Fault(
         "detach-under-pod-unseen",
         "execute/postcheck/detaches.py",
-        old="elif now > since + CONFIRMED:",
-        new="elif now < since:",
+        old="if all(self._seen.get(it, 0.0) >= confirmed for it in found.nodes):",
+        new="if not found.nodes:",
         why="A run would go on after a disk was detached under a pod.",
         tests=("tests/execute/postcheck",),
     ),

@@ -31,7 +31,9 @@ SOURCES: dict[str, Object] = {
     },
     "kubernetes.io/vsphere-volume": {"vsphereVolume": {"volumePath": "[store] disk.vmdk"}},
     "kubernetes.io/portworx-volume": {"portworxVolume": {"volumeID": "1"}},
-    "kubernetes.io/rbd": {"rbd": {"image": "disk", "monitors": ["m"], "pool": "p"}},
+    "kubernetes.io/rbd": {
+        "rbd": {"image": "kubernetes-dynamic-pvc-1", "monitors": ["m"], "pool": "p"}
+    },
 }
 
 CLOUDS = {

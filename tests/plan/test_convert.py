@@ -10,6 +10,7 @@ from replant.errors import Refused
 from replant.inventory.model import Inventory
 from replant.inventory.selectors import Selector
 from replant.plan.convert import Asked, changed_verdicts, make_conversion, make_restoration
+from replant.plan.deletion_secrets import DELETION_SECRET
 from replant.plan.model import (
     Plan,
     RestoreVolumes,
@@ -66,8 +67,10 @@ def user(name: str = "web-0", on: str = ON, owner: Object | None = OWNED) -> Obj
     return pod(name, claim="data", nodeName=on, metadata=metadata)
 
 
-def workload(kind: str = "StatefulSet", replicas: int = 2) -> Object:
-    return obj(kind, "web", "shop", spec={"replicas": replicas, "template": {"spec": {}}})
+def workload(kind: str = "StatefulSet", replicas: int = 2, **retention: str) -> Object:
+    kept = {"persistentVolumeClaimRetentionPolicy": retention} if retention else {}
+    spec = {"replicas": replicas, "template": {"spec": {}}, **kept}
+    return obj(kind, "web", "shop", spec=spec)
 
 
 def cluster(
@@ -172,6 +175,23 @@ def test_what_nothing_uses_must_be_seen_to_be_free_where_a_pod_could_attach_it_o
     assert (step.settle_seconds, step.restart_controllers) == (10, True)
 
 
+RECLAIM = "reclaim.example.com/storage"
+
+
+def going(obj: Object) -> Object:
+    """An object that is being deleted."""
+    return {**obj, "metadata": {**obj["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+
+
+def owned(kind: str) -> Object:
+    """The claim, as that of another object."""
+    made = claim()
+    return {
+        **made,
+        "metadata": {**made["metadata"], "ownerReferences": [{"kind": kind, "name": "x"}]},
+    }
+
+
 NEVER: dict[str, tuple[Inventory, str]] = {
     "being deleted": (cluster(bound(metadata={"deletionTimestamp": "now"}), claim()), "deleted"),
     "its disk is being deleted": (
@@ -181,6 +201,20 @@ NEVER: dict[str, tuple[Inventory, str]] = {
     "its claim is Lost": (cluster(bound(), claim(phase="Lost")), "Lost"),
     "its claim is not there": (cluster(bound()), "a claim that is not there"),
     "expanding": (cluster(bound(), claim(asks="2Gi")), "expanded"),
+    "its driver is expanding it": (
+        cluster(bound(), claim(allocatedResourceStatuses={"storage": "NodeResizeInProgress"})),
+        "expanded",
+    ),
+    "its attributes are being modified": (
+        cluster(bound(), claim(modifyVolumeStatus={"status": "InProgress"})), "being modified",
+    ),
+    "its claim is being deleted": (
+        cluster(bound(), going(claim()), user()), "Its claim is being deleted",
+    ),
+    "a finalizer that nobody knows": (
+        cluster(bound(metadata={"finalizers": ["kubernetes.io/pv-protection", RECLAIM]}), claim()),
+        f"It has the finalizer {RECLAIM}",
+    ),
     "its file system is expanding": (
         cluster(bound(), claim(conditions=[{"type": "FileSystemResizePending",
                                             "status": "True"}])),
@@ -228,6 +262,83 @@ def test_refused_with_the_reason(story: str) -> None:
     verdict = judged(inventory)
     assert verdict.how is How.REFUSED
     assert why in verdict.why
+
+
+def test_a_finalizer_that_somebody_accepts_stands_in_the_plan() -> None:
+    found, _why = NEVER["a finalizer that nobody knows"]
+    plan = make_conversion(Asked(accepted=Accepted(finalizers=(RECLAIM, "other"))), found)
+    (step,) = plan.steps
+    assert isinstance(step, SwapVolumes)
+    assert step.volumes[0].accept_finalizers == (RECLAIM,)
+    assert changed_verdicts(plan, situation(found, (AWS,))) == []
+
+
+LOSING: dict[str, tuple[Inventory, str]] = {
+    "a StatefulSet that deletes its claims": (
+        cluster(bound(), claim(), user(on=OFF), workload(whenScaled="Delete")),
+        "StatefulSet shop/web would delete its claims",
+    ),
+    "a claim that goes with its pod": (
+        cluster(bound(), owned("Pod"), user(on=OFF), workload()), "belongs to Pod x",
+    ),
+    "a claim of an operator's": (
+        cluster(bound(), owned("Database"), user(on=OFF), workload()), "belongs to Database x",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("story", LOSING)
+def test_nothing_is_scaled_down_whose_claims_might_be_deleted(story: str) -> None:
+    inventory, why = LOSING[story]
+    verdict = judged(inventory, DOWN)
+    assert verdict.how is How.REFUSED
+    assert why in verdict.why
+
+
+@pytest.mark.parametrize("kept", [owned("StatefulSet"), claim()], ids=["a StatefulSet's", "free"])
+def test_a_claim_that_stays_when_its_workload_is_scaled_down(kept: Object) -> None:
+    found = cluster(bound(), kept, user(on=OFF), workload(whenScaled="Retain"))
+    assert judged(found, DOWN).how is How.COLD
+
+
+BY_HAND: dict[str, tuple[str, Object, bool]] = {
+    "nobody deletes it": ("1.27.16", {}, True),
+    "the in-tree plugin deletes it": ("1.24.17", {}, False),
+    "it was provisioned": ("1.27.16", {"pv.kubernetes.io/provisioned-by": AWS}, False),
+}
+
+
+@pytest.mark.parametrize("story", BY_HAND)
+def test_a_disk_that_nobody_deletes_today_is_kept_by_the_policy_retain(story: str) -> None:
+    server, annotations, retain = BY_HAND[story]
+    volume = bound(metadata={"annotations": annotations}, persistentVolumeReclaimPolicy="Delete")
+    verdict = judged(cluster(volume, claim(), server=server, everywhere=True))
+    assert (verdict.how, verdict.retain) == (How.HOT, retain), verdict.why
+    assert any("reclaim policy Retain" in it for it in verdict.notes) == retain
+
+
+@pytest.mark.parametrize(
+    ("image", "misread"),
+    [
+        ("kubernetes-dynamic-pvc-8a5f7a3c", False),
+        ("kubernetes-dynamic-pvc-8a5f_7a3c", True),
+        ("database", True),
+    ],
+)
+def test_an_image_that_ceph_would_take_for_another(image: str, misread: bool) -> None:
+    name = "kubernetes.io/rbd"
+    source = {**SOURCES[name]["rbd"], "image": image}
+    deletion = dict.fromkeys(DELETION_SECRET, "ceph")
+    volume = pv(
+        "db", rbd=source, metadata={"annotations": deletion}, persistentVolumeReclaimPolicy="Delete"
+    )
+    found = cluster(volume, driver(driver_of(name)))
+    now = situation(found, (name,))
+    verdict = Judge(now, Accepted(losses=True)).judge(found.by_name["db"])
+    assert (verdict.how is How.REFUSED) == misread, verdict.why
+    assert (image in verdict.why) == misread
+    knows = Accepted(losses=True, unsuited=True)
+    assert Judge(now, knows).judge(found.by_name["db"]).retain == misread
 
 
 UNSCALABLE: dict[str, tuple[Inventory, str]] = {

@@ -25,17 +25,20 @@ from tests.real.ground.controlplane import ROLES, ControlPlane
 from tests.real.ground.drivers import ControllerDriver, NodeDriver
 from tests.real.ground.nodes import DRIVER, LightNode
 from tests.real.ground.processes import Process, Stoppable, wait_for
-from tests.real.ground.volumes import Volume, new_volume, pod_object
+from tests.real.ground.volumes import Volume, claim_object, new_volume, pod_object
 from tests.real.test_node import WRITES, called, container, real_node, registered
 
 MANY = 500
 MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 WRITES_A_VOLUME = 6
+KEPT = 20.0
+"""Seconds. Who deletes a disk does so within a few of them."""
 LONGEST_GAP = 1.0
 """Seconds by which the container's writes may pause longer than those of a process beside it. A
 volume that is unmounted and mounted again is away for longer; without load both pause for less
 than 0.2 s."""
+RECLAIM = "reclaim.example.com/storage"
 FINALIZER = "external-provisioner.volume.kubernetes.io/finalizer"
 
 
@@ -201,6 +204,40 @@ def test_what_was_converted_or_put_back_is_reclaimed_while_the_gates_can_be_swit
     reclaimed(old, cloud, ground, {GATE: True})
 
 
+def test_a_volume_made_by_hand_keeps_its_disk_if_nobody_would_delete_it(
+    new: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    """Its policy is Delete and it names no provisioner: without in-tree plugins it only fails."""
+    new.start_controller_manager()
+    with reclaiming(new, cloud, ground, {}) as role:
+        untouched, converted = (by_hand(new, cloud, f"by-hand-{number}") for number in (1, 2))
+        replant(role, "convert", converted.name)
+        assert "csi" in converted.pv["spec"]
+        for volume in (untouched, converted):
+            new.api.delete("PersistentVolumeClaim", volume.name, "default")
+        phases = {"Failed": untouched, "Released": converted}
+        for phase, volume in phases.items():
+            wait_for(partial(has_phase, volume, phase), f"{volume.name} to be {phase}", 60)
+        time.sleep(KEPT)
+        assert [it.cloud.has(it.disk) for it in (untouched, converted)] == [True, True]
+
+
+def test_a_volume_made_by_hand_is_reclaimed_if_it_would_have_been(
+    old: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    """The in-tree plugin deletes such a disk, whatever is redirected."""
+    old.start_controller_manager({GATE: True}, cloud)
+    with reclaiming(old, cloud, ground, {GATE: True}) as role:
+        untouched, converted = (by_hand(old, cloud, f"by-hand-{number}") for number in (1, 2))
+        replant(role, "convert", converted.name)
+        assert "csi" in converted.pv["spec"]
+        for volume in (untouched, converted):
+            old.api.delete("PersistentVolumeClaim", volume.name, "default")
+        for volume in (untouched, converted):
+            gone = f"the disk of {volume.name} to be deleted"
+            wait_for(partial(lambda it: not it.cloud.has(it.disk), volume), gone, 60)
+
+
 def test_what_was_converted_or_put_back_is_reclaimed_when_the_gates_are_gone(
     new: ControlPlane, cloud: Cloud, ground: Path
 ) -> None:
@@ -208,16 +245,95 @@ def test_what_was_converted_or_put_back_is_reclaimed_when_the_gates_are_gone(
     reclaimed(new, cloud, ground, {})
 
 
-def reclaimed(plane: ControlPlane, cloud: Cloud, ground: Path, gates: dict[str, bool]) -> None:
-    role = plane.role_kubeconfig("apply")
+def test_a_finalizer_that_nobody_knows_stops_a_conversion(
+    new: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    """Its controller may delete the disk when it sees that the volume is being deleted."""
+    new.start_controller_manager()
+    with reclaiming(new, cloud, ground, {}) as role:
+        volume = new_volume(new.api, cloud, "reclaimed-by-another")
+        held = {"metadata": {"finalizers": ["kubernetes.io/pv-protection", RECLAIM]}}
+        new.api.patch("PersistentVolume", volume.name, held)
+        before = volume.pv
+        assert RECLAIM in replant(role, "convert", volume.name, code=3)
+        assert volume.pv == before
+        replant(role, "convert", volume.name, "--accept-finalizer", RECLAIM)
+        assert "csi" in volume.pv["spec"]
+        new.api.patch("PersistentVolume", volume.name, {"metadata": {"finalizers": None}})
+
+
+def test_a_stateful_set_that_deletes_its_claims_is_not_scaled_down(
+    new: ControlPlane, cloud: Cloud
+) -> None:
+    new.start_controller_manager()
+    new.apply_role("convert")
+    role = new.role_kubeconfig("apply")
+    with (
+        installed(new),
+        # A kubelet that does not redirect the plugin, so the volume must not be in use.
+        LightNode(new.api, cloud.instance(), programs.OLD, {GATE: False}, [DRIVER]) as node,
+    ):
+        volume = new_volume(new.api, cloud, "data-db-0")
+        new.api.create(stateful_set(node.name))
+        wait_for(lambda: new.api.find("Pod", "db-0", "default"), "the pod")
+        uid = volume.claim["metadata"]["uid"]
+        assert "whenScaled" in replant(role, "convert", volume.name, "--scale-down", code=3)
+        time.sleep(KEPT / 4)
+        assert volume.claim["metadata"]["uid"] == uid
+        assert new.api.get("StatefulSet", "db", "default")["spec"]["replicas"] == 1
+        new.api.delete("StatefulSet", "db", "default")
+
+
+def stateful_set(node: str) -> Object:
+    """A StatefulSet of one pod on a node, that deletes its claims when it is scaled down."""
+    labels = {"app": "db"}
+    pod = pod_object("db-0", node)
+    claimed = claim_object("data", storageClassName="")
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db", "namespace": "default"},
+        "spec": {
+            "serviceName": "db",
+            "selector": {"matchLabels": labels},
+            "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
+            "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
+            "volumeClaimTemplates": [
+                {"metadata": {"name": "data"}, "spec": claimed["spec"]},
+            ],
+        },
+    }
+
+
+@contextmanager
+def reclaiming(
+    plane: ControlPlane, cloud: Cloud, ground: Path, gates: dict[str, bool]
+) -> Iterator[Path]:
+    """A node and the driver with its provisioner; the kubeconfig of whoever converts."""
     plane.apply_role("convert")
+    folder = ground / f"convert-reclaimed-{plane.version}-{time.monotonic_ns()}"
     with (
         installed(plane),
         LightNode(plane.api, cloud.instance(), plane.version, gates, [DRIVER]),
-        ControllerDriver(
-            plane, cloud, ground / f"convert-reclaimed-{plane.version}", provisions=True
-        ),
+        ControllerDriver(plane, cloud, folder, provisions=True),
     ):
+        yield plane.role_kubeconfig("apply")
+
+
+def by_hand(plane: ControlPlane, cloud: Cloud, name: str) -> Volume:
+    """A volume that names no provisioner, and whose disk is to be deleted with its claim."""
+    volume = new_volume(plane.api, cloud, name)
+    policy = {"spec": {"persistentVolumeReclaimPolicy": "Delete"}}
+    plane.api.patch("PersistentVolume", name, policy)
+    return volume
+
+
+def has_phase(volume: Volume, phase: str) -> bool:
+    return bool(volume.pv["status"]["phase"] == phase)
+
+
+def reclaimed(plane: ControlPlane, cloud: Cloud, ground: Path, gates: dict[str, bool]) -> None:
+    with reclaiming(plane, cloud, ground, gates) as role:
         for name, back in (("reclaimed-native", False), ("reclaimed-in-tree", True)):
             reclaim(plane, new_volume(plane.api, cloud, name), role, back=back)
 
@@ -327,12 +443,12 @@ def seen(plane: ControlPlane, volume: Volume) -> dict[str, Any]:
     }
 
 
-def replant(role: Path, *arguments: str) -> str:
+def replant(role: Path, *arguments: str, code: int = 0) -> str:
     done = subprocess.run(
         [converting.REPLANT, *arguments, "--dry-run=false", "--yes", "--kubeconfig", str(role)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     return done.stdout + done.stderr
 
 

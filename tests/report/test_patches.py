@@ -183,7 +183,7 @@ def test_a_workload_with_a_disk_that_its_driver_does_not_cope_with_is_left() -> 
 
 def test_a_volume_names_the_secret_with_which_it_is_deleted() -> None:
     """As what a conversion leaves does: a tool that is resumed would take it away else."""
-    rbd = {"image": "disk", "monitors": ["m"], "pool": "p"}
+    rbd = {"image": "kubernetes-dynamic-pvc-1", "monitors": ["m"], "pool": "p"}
     spec = {"storageClassName": "ceph", "persistentVolumeReclaimPolicy": "Delete"}
     given = {"monitors": "m", "adminSecretName": "admin", "adminSecretNamespace": "ns"}
     volume = pv("db", rbd=rbd, **{**SPEC, "awsElasticBlockStore": None, **spec})

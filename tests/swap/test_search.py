@@ -137,6 +137,26 @@ def finalizers_count(swap: Swap) -> Swap:
     return replace(swap, before={**before, "metadata": {**before["metadata"], "finalizers": had}})
 
 
+def claim_never_goes(swap: Swap, volume: Seen, claim: Seen) -> Move:
+    """As if a claim that is being deleted were any other."""
+    if claim:
+        metadata = {k: it for k, it in claim["metadata"].items() if k != "deletionTimestamp"}
+        claim = {**claim, "metadata": metadata}
+    return next_move(swap, volume, claim)
+
+
+def all_finalizers_accepted(swap: Swap) -> Swap:
+    return replace(swap, accept_finalizers=frozenset({"reclaim.example.com/storage"}))
+
+
+def policy_of_in_tree(swap: Swap) -> Swap:
+    """The native volume says Delete as the in-tree one does, which nobody would delete."""
+    if swap.back:
+        return swap
+    spec = {**swap.after["spec"], "persistentVolumeReclaimPolicy": "Delete"}
+    return replace(swap, after={**swap.after, "spec": spec})
+
+
 WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
     "deleted without Retain": (
         CONVERT, differing(delete_without_retain), Harm.DELETED, "Replant deletes the volume.",
@@ -190,6 +210,21 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
     ),
     "undo does not know what was being deleted": (
         CONVERT, mistaken(undo_knows_no_uid), Harm.STUCK, "Replant sees no way on",
+    ),
+    "policy given back while the claim is being deleted": (
+        CONVERT, Conduct(claim_never_goes), Harm.DELETED, "a pod uses it, and it stays for now",
+    ),
+    "finalizer of another controller removed": (
+        KEPT._replace(other_controller=True), mistaken(all_finalizers_accepted), Harm.DELETED,
+        "Replant deletes the volume.",
+    ),
+    "put back, finalizer of another controller removed": (
+        KEPT._replace(other_controller=True, back=True), mistaken(all_finalizers_accepted),
+        Harm.DELETED, "Replant deletes the volume.",
+    ),
+    "made by hand, policy as it was": (
+        CONVERT._replace(by_hand=True), mistaken(policy_of_in_tree), Harm.CHANGED,
+        "Replant gives the volume the policy Delete",
     ),
     "whose finalizer is gone was changed": (
         CONVERT, mistaken(finalizers_count), Harm.STUCK, "The journal has the whole of the volume",

@@ -108,6 +108,13 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noq
     help="Go on where a driver is known not to cope with the twin; docs/convert.md says which.",
 )
 @click.option(
+    "--accept-finalizer",
+    "accept_finalizers",
+    multiple=True,
+    metavar="NAME",
+    help="Go on where a volume has this finalizer, whose controller you know not to delete disks.",
+)
+@click.option(
     "--storage-classes",
     is_flag=True,
     help="Make the plugins' StorageClasses again too, under their names, with the driver.",
@@ -210,6 +217,7 @@ def asked(given: dict[str, Any]) -> Asked:
         unsuited=given["accept_unsuited"],
         owners=given["accept_owners"],
         scale_down=given["scale_down"],
+        finalizers=given["accept_finalizers"],
     )
     return Asked(
         names=given["names"],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from replant.core.convert.retention import deletes_claims_when_scaled
 from replant.execute.acts import Act, Decision, Progress, Wait
 from replant.execute.world import World
 from replant.objects import Object
@@ -75,6 +76,12 @@ class Scaling:
             return None  # it needs no pods, nor has it any
         if self._seen is None:
             return Decision(acts=[look])
+        if self._step.down and deletes_claims_when_scaled(self._seen["spec"]):
+            return Decision(
+                failed=f"{look.target} would delete its claims, and their disks with them, if it "
+                "were scaled down: persistentVolumeClaimRetentionPolicy.whenScaled is Delete. Set "
+                "it to Retain, and resume the run."
+            )
         replicas = self._seen["spec"].get("replicas", 1)
         wanted = 0 if self._step.down else workload.replicas
         if replicas != wanted and replicas == (workload.replicas if self._step.down else 0):

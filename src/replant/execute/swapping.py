@@ -261,11 +261,7 @@ class Swapping:
             if found is None:
                 self._notes.append(f"PersistentVolume {volume.name} is gone: it needs nothing")
             return None
-        after = (
-            twin.pristine(wanted.volume)
-            if wanted
-            else twin.native(earlier.volume, volume.annotations)
-        )
+        after = twin.pristine(wanted.volume) if wanted else _native(volume, earlier.volume)
         if twin.source(after) != {"driver": volume.driver, "handle": volume.handle}:
             self._failed = (
                 f"PersistentVolume {volume.name} is another disk than the plan was made for. "
@@ -288,7 +284,8 @@ class Swapping:
             backup = twin.backup_of(found, earlier.volume if earlier else None)
             earlier = SavedVolume(volume=backup, claim=_bare(claim))
         # Only where the conversion had ended is what the native one says its owner's will.
-        after = twin.restored(wanted.volume, earlier.volume if earlier and self._settled else None)
+        now = earlier.volume if earlier and self._settled else None
+        after = twin.restored(wanted.volume, now, was_retained=volume.retain)
         claimed_by = (after["spec"].get("claimRef") or {}).get("uid")
         says: dict[str, str | None] = {}
         if wanted.claim and wanted.claim["metadata"].get("uid") == claimed_by:
@@ -307,6 +304,7 @@ class Swapping:
             claim_says=says,
             back=self._back,
             saved=uids | {saved.volume["metadata"]["uid"]},
+            accept_finalizers=frozenset(volume.accept_finalizers),
         )
         return ReplaceVolume(
             why=self._step.title, swap=swap, volume=found, claim=claim, saved=saved,
@@ -342,6 +340,11 @@ class Swapping:
                 self._queue.appendleft(self._volumes[name])  # its claim waits for us
             case _:
                 self._queue.append(self._volumes[name])
+
+
+def _native(volume: VolumeSwap, before: Object) -> Object:
+    made = twin.native(before, volume.annotations)
+    return twin.held(made) if volume.retain else made
 
 
 def _bare(obj: Object | None) -> Object | None:

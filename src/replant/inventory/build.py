@@ -99,6 +99,7 @@ class Builder:
         inventory.templates = [use for use in inventory.templates if use.owner.kind != kind]
         inventory.pinned = {it for it in inventory.pinned if it.kind != kind}
         inventory.tolerant = {it for it in inventory.tolerant if it.kind != kind}
+        inventory.deleting_claims = {it for it in inventory.deleting_claims if it.kind != kind}
         inventory.rollouts = {it: how for it, how in inventory.rollouts.items() if it.kind != kind}
         inventory.replicas = {it: n for it, n in inventory.replicas.items() if it.kind != kind}
         self._seen.pop(kind, None)
@@ -220,6 +221,9 @@ class Builder:
         owner = ObjectRef(kind, metadata.name, metadata.namespace or "")
         if kind in _SCALABLE:
             self._inventory.replicas[owner] = 1 if spec.replicas is None else spec.replicas
+        retention = spec.persistentVolumeClaimRetentionPolicy
+        if retention and retention.whenScaled == "Delete":
+            self._inventory.deleting_claims.add(owner)
         if pod.nodeName:
             self._inventory.pinned.add(owner)
         if pod.tolerates_everything:

@@ -15,7 +15,7 @@ from replant.gates.versions import Version
 from replant.inventory.controlplane import ControlPlanePod, merged_gates
 from replant.inventory.driverpods import DriverPods
 from replant.inventory.findings import ObjectRef, ReadCount
-from replant.inventory.metadata import Metadata, Strings
+from replant.inventory.metadata import Strings
 from replant.inventory.node_records import CSINode, Node, NodeStatus
 from replant.inventory.platform_records import Cluster, FeatureGate, Shoot
 from replant.inventory.pod_records import PodVolume
@@ -26,6 +26,7 @@ from replant.inventory.storage_records import (
     PersistentVolumeClaim,
     StorageClass,
     VolumeAttachment,
+    VolumeMetadata,
     VolumeStatus,
 )
 from replant.inventory.workload_records import PodDisruptionBudget, Workload
@@ -50,7 +51,7 @@ ClaimKey = tuple[str, str]
 class Volume(msgspec.Struct, frozen=True, gc=False):
     """A PersistentVolume, and what the joins need of it; the rest is built up when asked for."""
 
-    metadata: Metadata
+    metadata: VolumeMetadata
     text: bytes
     """Its spec, as it was read."""
     plugin: str | None
@@ -174,6 +175,8 @@ class Inventory:
     """Workloads whose pods tolerate every taint."""
     pinned: set[ObjectRef] = field(default_factory=set)
     """The workloads whose template names the node itself: no scheduler is asked."""
+    deleting_claims: set[ObjectRef] = field(default_factory=set)
+    """The StatefulSets that delete their claims when they are scaled down."""
     stateful_sets: list[Workload] = field(default_factory=list)
     replicas: dict[ObjectRef, int] = field(default_factory=dict)
     """How many pods each workload is to have, of those that can be told so."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from replant.inventory.metadata import Record, Strings
+from replant.inventory.metadata import Metadata, OwnerReference, Record, Strings
 
 
 class VolumeStatus(Struct, gc=False):
@@ -15,9 +15,16 @@ class VolumeStatus(Struct, gc=False):
     phase: str | None = None
 
 
+class VolumeMetadata(Metadata, gc=False):
+    """What tells volumes apart, and who holds them."""
+
+    finalizers: list[str] | None = None
+
+
 class PersistentVolume(Record, gc=False, kw_only=True):
     """Its spec stays text: translating it needs all of it, and built up it is five times larger."""
 
+    metadata: VolumeMetadata = field(default_factory=VolumeMetadata)
     spec: Raw = Raw(b"{}")
     status: VolumeStatus | None = None
 
@@ -45,12 +52,21 @@ class Condition(Struct, gc=False):
     message: str | None = None
 
 
+class ModifyVolumeStatus(Struct, gc=False):
+    """How far a change to another VolumeAttributesClass is."""
+
+    status: str = ""
+
+
 class ClaimStatus(Struct, gc=False):
     """What a claim has."""
 
     phase: str | None = None
     capacity: dict[str, Any] | None = None
     conditions: list[Condition] | None = None
+    allocatedResourceStatuses: Strings | None = None  # noqa: N815
+    """How far an expansion is; nothing where none is under way."""
+    modifyVolumeStatus: ModifyVolumeStatus | None = None  # noqa: N815
 
 
 class ClaimMetadata(Struct, gc=False):
@@ -62,6 +78,8 @@ class ClaimMetadata(Struct, gc=False):
     labels: Strings | None = None
     annotations: Strings | None = None
     """Of claims that have no volume yet: who is asked for one, and where it is wanted."""
+    deletionTimestamp: str | None = None  # noqa: N815
+    ownerReferences: list[OwnerReference] | None = None  # noqa: N815
 
 
 class PersistentVolumeClaim(Struct, gc=False):

@@ -49,6 +49,12 @@ class UpdateStrategy(Struct, gc=False):
     rollingUpdate: RollingUpdate | None = None  # noqa: N815
 
 
+class ClaimRetention(Struct, gc=False):
+    """What becomes of a StatefulSet's claims."""
+
+    whenScaled: str | None = None  # noqa: N815
+
+
 class WorkloadSpec(Struct, gc=False):
     """The pods that a workload makes, wherever its kind keeps them, how many, and how anew."""
 
@@ -60,6 +66,7 @@ class WorkloadSpec(Struct, gc=False):
     template: PodTemplate | None = None
     jobTemplate: JobTemplate | None = None  # noqa: N815
     volumeClaimTemplates: list[ClaimTemplate] | None = None  # noqa: N815
+    persistentVolumeClaimRetentionPolicy: ClaimRetention | None = None  # noqa: N815
 
 
 class Workload(Record, gc=False, kw_only=True):

@@ -150,16 +150,19 @@ def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Itera
 
 def changed_verdicts(plan: Plan, now: Situation) -> list[str]:
     """Why volumes of a plan can no longer be replaced in the way that it says."""
-    judge = Judge(now, Accepted(unsuited=True, losses=True, owners=True, scale_down=True))
-    found = []
-    for step in plan.steps:
-        for it in step.volumes if isinstance(step, SwapVolumes) else ():
-            volume = now.inventory.by_name.get(it.name)
-            if volume is None or not volume.plugin:
-                continue  # gone or native: it needs nothing
-            verdict = judge.judge(volume)
-            if verdict.how is How.REFUSED or (verdict.how is How.COLD and not it.free_of):
-                found.append(f"PersistentVolume {it.name}: {verdict.why}")
+    volumes = [it for step in plan.steps if isinstance(step, SwapVolumes) for it in step.volumes]
+    finalizers = tuple({name for it in volumes for name in it.accept_finalizers})
+    accepted = Accepted(
+        unsuited=True, losses=True, owners=True, scale_down=True, finalizers=finalizers
+    )
+    judge, found = Judge(now, accepted), []
+    for it in volumes:
+        volume = now.inventory.by_name.get(it.name)
+        if volume is None or not volume.plugin:
+            continue  # gone or native: it needs nothing
+        verdict = judge.judge(volume)
+        if verdict.how is How.REFUSED or (verdict.how is How.COLD and not it.free_of):
+            found.append(f"PersistentVolume {it.name}: {verdict.why}")
     return found
 
 
@@ -303,6 +306,8 @@ def _swap(verdict: Verdict) -> VolumeSwap:
         claim="/".join(volume.claim) if volume.claim else "",
         free_of=verdict.names if verdict.how is How.COLD else (),
         annotations=verdict.annotations,
+        retain=verdict.retain,
+        accept_finalizers=verdict.accept_finalizers,
     )
 
 

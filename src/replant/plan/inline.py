@@ -23,7 +23,7 @@ from replant.plan.model import (
     Weight,
 )
 from replant.plan.owners import INSTANCE, owner_of
-from replant.plan.pausing import together, without_pods
+from replant.plan.pausing import loses_claims, together, without_pods
 from replant.plan.verdicts import ACCEPT_UNSUITED, Accepted, Judge, unsuited
 from replant.proof.course import OVERTAKEN
 from replant.routing import VolumeView
@@ -203,6 +203,9 @@ class InlineJudge:
         if owner not in self.inventory.replicas:
             told = f"Only without pods, for {why}; and nobody can scale it down."
             return InlineVerdict(change, InlineHow.REFUSED, told, "Apply the patch by hand")
+        if lost := loses_claims([owner], self.inventory):
+            told = f"Only without pods, for {why}; but {lost[0]}."
+            return InlineVerdict(change, InlineHow.REFUSED, told, lost[1])
         if not self.judge.accepted.scale_down:
             told = f"Only without pods, for {why}."
             return InlineVerdict(change, InlineHow.REFUSED, told, "Say --scale-down")

@@ -147,6 +147,11 @@ class VolumeSwap(_Part, frozen=True, kw_only=True):
     may be in use all the while."""
     annotations: dict[str, str] = field(default_factory=dict)
     """What the native one says beyond what the in-tree one said."""
+    retain: bool = False
+    """Whether the native one gets the policy Retain, because nobody deletes the disk of this one
+    although its policy is Delete."""
+    accept_finalizers: tuple[str, ...] = ()
+    """Finalizers that may be removed although it is not known what their controllers do."""
 
 
 class SavedVolume(_Part, frozen=True, kw_only=True):

@@ -29,6 +29,32 @@ def together(
     return [members for _shared, members in groups]
 
 
+def loses_claims(owners: Iterable[ObjectRef], inventory: Inventory) -> tuple[str, str] | None:
+    """Why claims, and so their disks, may be deleted when these have no pods; and what to do."""
+    owners = set(owners)
+    for it in sorted(owners & inventory.deleting_claims, key=str):
+        why = (
+            f"scaled down, {it} would delete its claims, and their disks with them "
+            "(persistentVolumeClaimRetentionPolicy.whenScaled is Delete)"
+        )
+        return why, "Set whenScaled of that StatefulSet to Retain until the volumes are native"
+    for pod in inventory.pods:
+        for name in pod.claims if pod.top in owners else ():
+            claim = inventory.claims.get((pod.owner.namespace, name))
+            for owner in (claim.metadata.ownerReferences if claim else None) or ():
+                if owner.kind == "StatefulSet":
+                    continue  # it keeps the claim until it is deleted itself
+                why = (
+                    f"PersistentVolumeClaim {pod.owner.namespace}/{name} belongs to {owner.kind} "
+                    f"{owner.name}, and may be deleted with its disk when {pod.top} has no pods"
+                )
+                return why, (
+                    f"Scale {pod.top} down yourself if you know that the claim stays, convert, and "
+                    "scale it up again"
+                )
+    return None
+
+
 def without_pods(
     owners: Sequence[ObjectRef], inventory: Inventory, work: Step, *, name: str, why: str, then: str
 ) -> Iterator[Step]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from replant.core.convert.rbd_images import misread_image
 from replant.errors import TranslationError
 from replant.inventory.model import Inventory, Volume
 from replant.objects import Object
@@ -31,6 +32,13 @@ _BY_SERVERS = frozenset(
     }
 )
 """Labels and annotations that controllers and the tools themselves write: no repository does."""
+
+
+RETAINED = "Its reclaim policy is Retain, no longer Delete."
+BY_HAND = (
+    "It names no provisioner, so nobody deletes its disk once the in-tree plugin is gone; the "
+    "driver would."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +96,15 @@ def _volumes(
         except TranslationError as error:
             left.append(str(error))
             continue
+        misread = misread_image(after["spec"]["csi"])
+        retained = volume.deletes and (misread or twin.PROVISIONED_BY not in volume.annotations)
+        if retained:
+            after = twin.held(after)
         handle = after["spec"]["csi"]["volumeHandle"]
         refusals = [*about_to_go(volume), (secret.unknown, secret.fix)]
         if not asked.accepted.unsuited:
             refusals.append((unsuited(volume.plugin, handle), ACCEPT_UNSUITED))
+            refusals.append((misread, ACCEPT_UNSUITED))
         if refusal := next((it for it in refusals if it[0]), None):
             left.append(_left(f"PersistentVolume {volume.name}", *refusal))
             continue
@@ -104,7 +117,8 @@ def _volumes(
             whose = "It was provisioned: a repository has it only if somebody has put it there."
         first = f"In place of PersistentVolume {volume.name} ({volume.plugin}). {whose}"
         lost = (f"It no longer says {it}." for it in losses_of(volume.plugin, pv, after))
-        yield Manifest(as_in_a_repository(after), (first, *lost))
+        retain = (f"{RETAINED} {misread or BY_HAND}",) if retained else ()
+        yield Manifest(as_in_a_repository(after), (first, *lost, *retain))
 
 
 def _suited(asked: Asked, workloads: list[InlineChange], left: list[str]) -> Iterator[InlineChange]:

@@ -9,6 +9,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
+from replant.core.convert.finalizers import unknown_finalizers
+from replant.core.convert.rbd_images import misread_image
+from replant.core.convert.reclaim import is_kept_only_in_tree
 from replant.errors import TranslationError
 from replant.inventory.findings import ObjectRef
 from replant.inventory.model import Inventory, Volume
@@ -17,6 +20,7 @@ from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import Object
 from replant.plan.deletion_secrets import deletion_secret
 from replant.plan.owners import owner_of_stored
+from replant.plan.pausing import loses_claims
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name
 from replant.swap import twin
@@ -24,6 +28,7 @@ from replant.translate import plugin_of, pv_to_in_tree
 from replant.translate.gce_pd import UNSPECIFIED
 from replant.translate.losses import Start, losses
 
+_MODIFYING = ("Pending", "InProgress")
 _EXPANDING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
 
 _HARMLESS = (
@@ -35,6 +40,10 @@ _HARMLESS = (
 )
 """Fields that come back in other words and say the same."""
 
+KEPT_IN_TREE = (
+    "It names no provisioner, so nobody deletes its disk today; the driver would. Set Delete again "
+    "afterwards if the disk is to go with its claim."
+)
 ACCEPT_UNSUITED = "Say --accept-unsuited if you know that your driver copes with it"
 
 
@@ -57,6 +66,8 @@ class Accepted:
     losses: bool = False
     owners: bool = False
     scale_down: bool = False
+    finalizers: tuple[str, ...] = ()
+    """Finalizers that may be removed, although nobody knows what their controllers do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,10 @@ class Verdict:
     annotations: dict[str, str] = field(default_factory=dict)
     """What the twin has to say beyond the volume."""
     plugin: str = ""
+    accept_finalizers: tuple[str, ...] = ()
+    """Those of its finalizers that are not known, and that a person has accepted."""
+    retain: bool = False
+    """Whether the native volume needs the policy Retain to keep its disk as long as this one."""
 
 
 @dataclass(frozen=True)
@@ -97,17 +112,36 @@ class Judge:
         plugin, handle = volume.plugin or "", after["spec"]["csi"]["volumeHandle"]
         if (why := unsuited(plugin, handle)) and not self.accepted.unsuited:
             return Verdict(volume, How.REFUSED, why, ACCEPT_UNSUITED, handle)
+        misread = misread_image(after["spec"]["csi"])
+        if misread and not self.accepted.unsuited:
+            return Verdict(volume, How.REFUSED, misread, ACCEPT_UNSUITED, handle)
         secret = deletion_secret(volume, self.inventory)
         if secret.unknown:
             return Verdict(volume, How.REFUSED, secret.unknown, secret.fix, handle)
         verdict = self._judged(volume, pv, after, tuple(losses_of(plugin, pv, after)))
-        if verdict.how is not How.REFUSED and (why := no_way_back(after)):
-            verdict = replace(verdict, notes=(*verdict.notes, why))
-        return replace(verdict, annotations=secret.annotations)
+        if verdict.how is How.REFUSED:
+            return verdict
+        notes = [*verdict.notes, no_way_back(after)]
+        why = misread
+        if is_kept_only_in_tree(pv, after, self.situation.controller):
+            why = KEPT_IN_TREE
+        retain = bool(why) and volume.deletes
+        if retain:
+            notes.append(f"gets the reclaim policy Retain, although it says Delete. {why}")
+        return replace(
+            verdict,
+            annotations=secret.annotations,
+            retain=retain,
+            notes=tuple(filter(None, notes)),
+        )
 
     def judge_back(self, volume: Volume, before: Object) -> Verdict:
         """The verdict on putting back what a native volume came from."""
-        return self._judged(volume, before, volume.as_object(), ())
+        native = volume.as_object()
+        lost: tuple[str, ...] = ()
+        if name := native["spec"].get("volumeAttributesClassName"):
+            lost = (f"spec.volumeAttributesClassName: {name}; only CSI volumes can have one",)
+        return self._judged(volume, before, native, lost)
 
     def _judged(
         self, volume: Volume, in_tree: Object, native: Object, lost: tuple[str, ...]
@@ -118,12 +152,15 @@ class Judge:
         if refusal := next(self._refusals(volume, names, lost), None):
             why, fix = refusal
             return Verdict(volume, How.REFUSED, why, fix, handle, names)
+        accepted = unknown_finalizers(volume.metadata.finalizers)
         notes = tuple(f"loses {it}. The journal keeps it." for it in lost)
         reason = self._cold(volume, plugin, names)
         if not reason:
             used = "its pods go on" if self.inventory.users(volume) else "no pod uses it"
-            return Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=notes)
-        return replace(self._unused(volume, reason, handle, names, notes), plugin=plugin)
+            verdict = Verdict(volume, How.HOT, f"{used}.", "", handle, names, notes=notes)
+        else:
+            verdict = self._unused(volume, reason, handle, names, notes)
+        return replace(verdict, plugin=plugin, accept_finalizers=accepted)
 
     @property
     def inventory(self) -> Inventory:
@@ -136,6 +173,7 @@ class Judge:
         self, volume: Volume, names: tuple[str, ...], lost: tuple[str, ...]
     ) -> Iterator[tuple[str, str]]:
         yield from about_to_go(volume)
+        yield from self._finalizer_refusals(volume)
         yield from self._claim_refusals(volume)
         owner = owner_of_stored(volume.labels, volume.annotations)
         if owner and not self.accepted.owners:
@@ -150,6 +188,14 @@ class Judge:
             )
         yield from self._driver_refusals(volume, names)
 
+    def _finalizer_refusals(self, volume: Volume) -> Iterator[tuple[str, str]]:
+        for it in unknown_finalizers(volume.metadata.finalizers, self.accepted.finalizers):
+            why = (
+                f"It has the finalizer {it}. The controller of that may delete the disk when the "
+                "PersistentVolume is deleted, as a conversion does, whatever its reclaim policy."
+            )
+            yield why, f"Find out what that controller does, and say --accept-finalizer {it}"
+
     def _claim_refusals(self, volume: Volume) -> Iterator[tuple[str, str]]:
         claim = self._claim(volume)
         if claim is None:
@@ -162,8 +208,15 @@ class Judge:
                 "Its claim is Lost: the controllers have not seen the volume.",
                 ("Read the log of kube-controller-manager"),
             )
+        if claim.metadata.deletionTimestamp:
+            yield "Its claim is being deleted, and only waits for its pods.", ""
         if _is_expanding(claim):
             yield "It is being expanded.", "Wait until its claim has the size that it asks for"
+        if status and status.modifyVolumeStatus and status.modifyVolumeStatus.status in _MODIFYING:
+            yield (
+                "Its attributes are being modified.",
+                "Wait until its claim has the VolumeAttributesClass that it asks for",
+            )
 
     def _driver_refusals(self, volume: Volume, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         if volume.driver not in self.inventory.drivers:
@@ -218,6 +271,9 @@ class Judge:
         if stuck:
             why = f"Only unused, for {reason}; and nobody can scale {stuck[0]} down."
             return Verdict(volume, How.REFUSED, why, "Delete its pods first", handle, names)
+        if lost := loses_claims(tops, self.inventory):
+            why = f"Only unused, for {reason}; but {lost[0]}."
+            return Verdict(volume, How.REFUSED, why, lost[1], handle, names)
         if tops and not self.accepted.scale_down:
             why = f"Only unused, for {reason}; {called} must be scaled down for it."
             fix = "Enable the migration there first, or say --scale-down"
@@ -305,6 +361,8 @@ def _is_expanding(claim: PersistentVolumeClaim) -> bool:
     status, wanted = claim.status, claim.spec.resources
     if status is None:
         return False
+    if status.allocatedResourceStatuses:
+        return True  # also where an expansion has failed: the driver or a kubelet tries it again
     if any(it.type in _EXPANDING and it.status == "True" for it in status.conditions or ()):
         return True
     has = amount((status.capacity or {}).get("storage"))

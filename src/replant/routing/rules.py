@@ -81,9 +81,9 @@ _TABLE: dict[Operation, dict[str, _Stated]] = {
             " {plugin_off}: VolumeFailedDelete.",
         ),
         "native-by-hand": _Stated(
-            _NOBODY,
-            "A native CSI volume that does not say who provisioned it is deleted by nobody:"
-            " VolumeFailedDelete.",
+            _CSI,
+            "A native CSI volume that does not say who provisioned it belongs to its driver: the"
+            " csi-provisioner deletes it.",
         ),
         "native-by-plugin": _Stated(
             _NOBODY,

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from replant.swap import moves
 from replant.swap.conduct import Mind, changing, done
 from replant.swap.world import (
+    OTHER,
     PROTECTION,
     Claim,
     Going,
@@ -42,9 +43,13 @@ class Act(Enum):
     LET_GO = "let go"
     DESTROY = "destroy"
     DELETE_CLAIM = "delete claim"
+    DELETE_USED_CLAIM = "delete used claim"
+    CLAIM_GOES = "claim goes"
     NEW_CLAIM = "new claim"
     DELETE_VOLUME = "delete volume"
     LABEL = "label"
+    ADD_FINALIZER = "add finalizer"
+    RECLAIM = "reclaim"
 
 
 class Event(NamedTuple):
@@ -62,7 +67,7 @@ def may_happen(mind: Mind, world: World) -> Iterator[Event]:
     """All that may happen next; nothing once the disk is gone."""
     if not world.disk:
         return
-    for actor in (_replant, _fate, _volume_controller, _deleter, _person):
+    for actor in (_replant, _fate, _volume_controller, _deleter, _other_controller, _person):
         for event in actor(mind, world):
             after = mind.tidied(event.world, world)
             yield event if after is event.world else event._replace(world=after)
@@ -141,6 +146,8 @@ def _deleter(mind: Mind, world: World) -> Iterator[Event]:
     if volume is None:
         return
     its_own = mind.case.deleter(volume)
+    if not its_own:
+        return
     has = volume.finalizers & its_own
     if has and not volume.deletes:
         freed = volume._replace(finalizers=volume.finalizers & ~its_own)
@@ -149,20 +156,40 @@ def _deleter(mind: Mind, world: World) -> Iterator[Event]:
         yield Event(Act.DESTROY, world._replace(volume=None, disk=False))
 
 
+def _other_controller(mind: Mind, world: World) -> Iterator[Event]:
+    """A controller of somebody's that deletes the disks of volumes that are being deleted."""
+    volume = world.volume
+    if volume is None or not mind.case.other_controller:
+        return
+    has = volume.finalizers & OTHER
+    if volume.going and has:
+        freed = volume._replace(finalizers=volume.finalizers & ~OTHER)
+        after = world.with_volume(freed)._replace(disk=False)
+        yield Event(Act.RECLAIM, after, by_itself=False)
+    elif not volume.going and not has:
+        # The API server refuses a new finalizer on an object that is being deleted.
+        marked = volume._replace(finalizers=volume.finalizers | OTHER)
+        yield Event(Act.ADD_FINALIZER, world.with_volume(marked), by_itself=False)
+
+
 def _person(mind: Mind, world: World) -> Iterator[Event]:
     case, volume, claim = mind.case, world.volume, world.claim
-    unclaimed = case.claimed and not (claim and claim.own)
+    unclaimed = case.claimed and not (claim and claim.own and not claim.going)
     kinds = unclaimed + world.meddled + world.labelled
+    if claim and claim.going:
+        yield Event(Act.CLAIM_GOES, world.with_claim(None), by_itself=False)
     if claim is None and case.claimed:
         another = Claim(own=False, phase=Phase.PENDING)
         yield Event(Act.NEW_CLAIM, world.with_claim(another), by_itself=False)
     if kinds and not case.all_at_once:
         return
-    if claim and claim.own:
-        # That it is protected while a pod uses it makes it go later, and nothing else.
+    if claim and claim.own and not claim.going:
         fair = volume is not None and volume.deletes and volume.going is not Going.BY_REPLANT
-        after = world._replace(claim=None, fair=fair or mind.gives_back(world))
+        fair = not case.by_hand and (fair or mind.gives_back(world))
+        after = world._replace(claim=None, fair=fair)
         yield Event(Act.DELETE_CLAIM, after, by_itself=False)
+        going = after.with_claim(claim._replace(going=True))
+        yield Event(Act.DELETE_USED_CLAIM, going, by_itself=False)
     if volume is None or volume.going:
         return
     if not world.meddled:

@@ -14,6 +14,7 @@ from replant.swap import moves, twin
 from replant.swap.world import (
     DELETE,
     FRESH,
+    OTHER,
     PROTECTION,
     Case,
     Claim,
@@ -59,7 +60,8 @@ def noted(case: Case, journal: Journal, seen: Volume | None, *, back: bool) -> J
         saved = backup(seen, native if back else in_tree, case)
         if back != case.back:
             # It is never made again, so only its uid matters, and whether it was changed since.
-            saved = saved._replace(deletes=False, finalizers=saved.finalizers & PROTECTION)
+            kept = saved.finalizers & (PROTECTION | OTHER)
+            saved = saved._replace(deletes=False, finalizers=kept)
         in_tree, native = (in_tree, saved) if back else (saved, native)
     if in_tree is None and native is None:
         return None
@@ -75,12 +77,17 @@ def swap_of(case: Case, journal: Journal, *, back: bool) -> moves.Swap:
     if not back:
         # One that is there already was taken away by the plan that is being undone.
         before = in_tree or native
-        after = native or (in_tree and twin.native(in_tree))
+        after = native or (in_tree and _native(case, in_tree))
     if before is None or after is None:
         raise AssertionError("there is nothing to be done")
     after = twin.pristine(after)
     uids = frozenset(map(volume_uid, journal.uids))
     return moves.Swap(before=before, after=after, back=back, saved=uids)
+
+
+def _native(case: Case, in_tree: Object) -> Object:
+    made = twin.native(in_tree)
+    return twin.held(made) if case.by_hand else made
 
 
 class Mind:

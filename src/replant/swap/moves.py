@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from replant.core.convert.finalizers import unknown_finalizers
 from replant.objects import Object, name_of
 from replant.swap import twin
 
@@ -28,6 +29,8 @@ class Swap:
     """Whether it takes a swap back: then the claim no longer says that there was one."""
     saved: frozenset[str] = frozenset()
     """The uids of all volumes that the journal has whole, under this name."""
+    accept_finalizers: frozenset[str] = frozenset()
+    """Finalizers that may be removed although it is not known what their controllers do."""
 
     @property
     def name(self) -> str:
@@ -129,6 +132,8 @@ def next_move(swap: Swap, volume: Object | None, claim: Object | None) -> Move:
 def _let_go(swap: Swap, volume: Object) -> Move:
     if volume["metadata"]["uid"] not in swap.saved:
         return Stuck(f"{name_of(volume)} was replaced, and somebody has deleted it since.")
+    if stuck := _unknown_finalizers(swap, volume):
+        return stuck
     if not volume["metadata"].get("finalizers"):
         return Await(f"{name_of(volume)} to be gone")
     # Each of them is given to the one that comes, or is of no use there.
@@ -139,9 +144,22 @@ def _take_away(swap: Swap, volume: Object) -> Move:
     metadata = volume["metadata"]
     if metadata["uid"] not in swap.saved or _essence(volume) != _essence(swap.before):
         return Outdated()
+    if stuck := _unknown_finalizers(swap, volume):
+        return stuck
     if twin.policy(volume) != twin.RETAIN:
         return Patch(_patch(volume, spec={"persistentVolumeReclaimPolicy": twin.RETAIN}))
     return Delete(metadata["uid"], metadata["resourceVersion"])
+
+
+def _unknown_finalizers(swap: Swap, volume: Object) -> Stuck | None:
+    finalizers = volume["metadata"].get("finalizers")
+    if unknown := unknown_finalizers(finalizers, swap.accept_finalizers):
+        return Stuck(
+            f"{name_of(volume)} has the finalizer {unknown[0]}. The controller of that may delete "
+            "the disk when the PersistentVolume is deleted. Find out what it does; then remove the "
+            f"finalizer, or take the run back and say --accept-finalizer {unknown[0]}."
+        )
+    return None
 
 
 def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
@@ -158,6 +176,8 @@ def _settle(swap: Swap, volume: Object, claim: Object | None) -> Move:
             what = f"{name_of(claim, 'PersistentVolumeClaim')} to be Bound again"
             return Await(what, _unsaid(claim))
     if twin.policy(volume) != twin.policy(swap.after):
+        if claim is not None and claim["metadata"].get("deletionTimestamp"):
+            return _left_alone(swap, volume)
         wanted = twin.policy(swap.after)
         # The controllers write its status at this moment, and which version it has is no matter.
         uid = volume["metadata"]["uid"]

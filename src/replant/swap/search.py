@@ -16,7 +16,7 @@ from replant.proof import Verdict
 from replant.swap.actors import Act, Event, may_happen
 from replant.swap.conduct import Conduct, Mind
 from replant.swap.story import Harm, tell
-from replant.swap.world import Case, Going, Phase, Stage, World, start
+from replant.swap.world import OTHER, Case, Going, Phase, Stage, World, start
 
 
 @lru_cache(maxsize=2)
@@ -32,6 +32,9 @@ def cases(*, back: bool, all_at_once: bool = False) -> Iterator[Case]:
         # otherwise: both volumes are made from the journal, with the finalizers that they had.
         if redirected if back and deletes else deletes or not redirected:
             yield Case(back, deletes, claimed, redirected, all_at_once)
+    yield Case(back, deletes=True, claimed=True, redirected=True, by_hand=True)
+    # Whoever else would delete the disk, and for whatever policy: it does not look at it.
+    yield Case(back, deletes=False, claimed=True, redirected=False, other_controller=True)
 
 
 def verify_cases(wanted: Iterable[Case], conduct: Conduct | None = None) -> Verdict:
@@ -99,6 +102,8 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
     if event.act is Act.DESTROY:
         kept = (before.claim is not None and before.claim.own) or not before.fair
         return Harm.DELETED if kept else None
+    if event.act is Act.RECLAIM:
+        return Harm.DELETED if before.volume and before.volume.going is Going.BY_REPLANT else None
     if before.volume and not world.volume and not _is_named(case, world):
         # What a person deletes before Replant has begun with it is the person's own.
         by_person = before.volume.going is Going.BY_A_PERSON and event.act is not Act.CHANGE
@@ -106,12 +111,13 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
     stage = world.replant.stage
     if stage is before.replant.stage:
         return None
-    left_alone = case.claimed and not (world.claim and world.claim.own)
-    if stage is Stage.STUCK and not (world.meddled or left_alone):
+    left_alone = case.claimed and not (world.claim and world.claim.own and not world.claim.going)
+    refused = world.volume is not None and world.volume.finalizers & OTHER
+    if stage is Stage.STUCK and not (world.meddled or left_alone or refused):
         return Harm.STUCK
     volume = world.volume
     if stage is Stage.DONE and volume and not left_alone:
-        if volume.deletes != case.deletes:
+        if volume.deletes != (case.deletes and not (case.by_hand and volume.native)):
             return Harm.CHANGED
         # What is put back is as it was before; what a person wrote since is not for it.
         as_was = case.back or world.turned or world.meddled
@@ -174,6 +180,6 @@ def _is_good_end(world: World) -> bool:
         return True
     if stage is not Stage.DONE:
         return False
-    if claim is None or not claim.own or world.meddled:
+    if claim is None or not claim.own or claim.going or world.meddled:
         return True
     return claim.phase is Phase.BOUND and world.volume is not None

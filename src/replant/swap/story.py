@@ -65,9 +65,14 @@ def _sentence(mind: Mind, before: World, event: Event) -> str:
         Act.DESTROY: f"{deleter.capitalize()} finds the volume Released with policy Delete, and "
         "deletes its disk",
         Act.DELETE_CLAIM: "Somebody deletes the claim; no pod uses it, and it goes",
+        Act.DELETE_USED_CLAIM: "Somebody deletes the claim; a pod uses it, and it stays for now",
+        Act.CLAIM_GOES: "No pod uses the claim any more, and it goes",
         Act.NEW_CLAIM: "Somebody makes another claim of the same name",
         Act.DELETE_VOLUME: "Somebody deletes the volume",
         Act.LABEL: "Somebody gives the volume a label",
+        Act.ADD_FINALIZER: "Another controller gives the volume its finalizer",
+        Act.RECLAIM: "The other controller sees that the volume is being deleted, and deletes its "
+        "disk",
     }
     said = _change(mind.move(before)) if event.act is Act.CHANGE else told[event.act]
     if event.unanswered:
@@ -118,7 +123,7 @@ def _end(mind: Mind, last: World | None, harm: Harm) -> str:
                 "and said that the disk goes with it"
             )
         case Harm.CHANGED:
-            if last and last.volume and last.volume.deletes == mind.case.deletes:
+            if last and last.volume and last.volume.labelled != last.labelled:
                 return "the volume is done, and lacks the label that somebody has given it"
             return f"the volume is done, and its policy is not {policy}, as it was"
         case Harm.UNBOUND:

@@ -45,7 +45,6 @@ def native(pv: Object, more: Mapping[str, str] | None = None) -> Object:
     made = pristine(storable(pv_to_csi(pv)))
     annotations = {**made["metadata"].get("annotations", {}), **(more or {})}
     if PROVISIONED_BY in annotations:
-        # What nobody has made on demand, nobody deletes with its claim: that stays so.
         annotations[PROVISIONED_BY] = driver_of(plugin_of(pv) or "")
     for gone in (MIGRATED_TO, LAST_APPLIED):
         annotations.pop(gone, None)
@@ -87,11 +86,11 @@ def backup_of(pv: Object, earlier: Object | None = None) -> Object:
     return {**_with(made, finalizers=list(finalizers)), "spec": spec}
 
 
-def restored(saved: Object, native_now: Object | None) -> Object:
+def restored(saved: Object, native_now: Object | None, *, was_retained: bool = False) -> Object:
     """The volume that comes back: the one that was saved, with what its owner has changed since.
 
     Somebody may have bound the native one to another claim, expanded it or labelled it. A disk that
-    either of the two keeps is kept.
+    either of the two keeps is kept, unless the native one was given Retain by its conversion.
     """
     made = pristine(saved)
     if native_now is None:
@@ -102,7 +101,7 @@ def restored(saved: Object, native_now: Object | None) -> Object:
         spec.pop(field, None)
         if field in now["spec"]:
             spec[field] = now["spec"][field]
-    if RETAIN in (policy(saved), policy(native_now)):
+    if RETAIN in (policy(saved), policy(native_now)) and not was_retained:
         spec["persistentVolumeReclaimPolicy"] = RETAIN
     metadata = {key: it for key, it in made["metadata"].items() if key != "labels"}
     if labels := now["metadata"].get("labels"):

@@ -17,12 +17,14 @@ NAME, NAMESPACE, CLAIM = "data", "shop", "data"
 PLUGIN, DRIVER = "kubernetes.io/aws-ebs", "ebs.csi.aws.com"
 DELETE = "Delete"
 
-PROTECTION, PROVISIONER, IN_TREE = 1, 2, 4
-"""Finalizers, as bits: of the protection of volumes, of the driver's provisioner, of in-tree."""
+PROTECTION, PROVISIONER, IN_TREE, OTHER = 1, 2, 4, 8
+"""Finalizers, as bits: of the protection of volumes, of the driver's provisioner, of the in-tree
+plugin, and of a controller that Replant does not know."""
 _FINALIZERS = {
     PROTECTION: "kubernetes.io/pv-protection",
     PROVISIONER: twin.PROVISIONER_FINALIZER,
     IN_TREE: twin.IN_TREE_FINALIZER,
+    OTHER: "reclaim.example.com/storage",
 }
 _LABEL = "team"
 GONE, FRESH = -1, 99
@@ -60,10 +62,18 @@ class Case(NamedTuple):
     """Whether the driver's provisioner deletes an in-tree volume's disk, and not the plugin."""
     all_at_once: bool = False
     """Whether a person does all that persons do, and not only one kind of it."""
+    by_hand: bool = False
+    """Whether the volume names no provisioner, and the in-tree plugin is gone: then nobody deletes
+    the disk of the in-tree volume, whatever its policy."""
+    other_controller: bool = False
+    """Whether there is a controller that deletes the disk of any volume that is being deleted and
+    has its finalizer, which it gives to volumes at any time."""
 
     def deleter(self, volume: Volume) -> int:
         """The finalizer of whoever deletes the disk of this volume."""
-        return PROVISIONER if volume.native or self.redirected else IN_TREE
+        if volume.native or (self.redirected and not self.by_hand):
+            return PROVISIONER
+        return 0 if self.by_hand else IN_TREE
 
 
 class Volume(NamedTuple):
@@ -88,6 +98,8 @@ class Claim(NamedTuple):
     """The uid of the volume that it says was put in its place."""
     heard: bool = False
     """Whether the controllers have something to look at since they looked last."""
+    going: bool = False
+    """Whether it is being deleted, and a pod that uses it keeps it."""
 
 
 class Journal(NamedTuple):
@@ -176,7 +188,8 @@ def start(case: Case) -> World:
         return World(in_tree, claim, Journal())
     # What the plan has from the journal of the run before.
     saved = Journal(in_tree=_bare(in_tree), uids=frozenset({0}))
-    native = Volume(native=True, uid=1, deletes=case.deletes, phase=phase)
+    deletes = case.deletes and not case.by_hand
+    native = Volume(native=True, uid=1, deletes=deletes, phase=phase)
     return renumbered(World(guarded(case, native), claim, saved))
 
 
@@ -240,8 +253,8 @@ def renumbered(world: World) -> World:
 @cache
 def volume_object(volume: Volume, case: Case) -> Object:
     """The object that a volume stands for."""
-    annotations = {twin.PROVISIONED_BY: PLUGIN}
-    if case.redirected:
+    annotations = {} if case.by_hand else {twin.PROVISIONED_BY: PLUGIN}
+    if case.redirected and not case.by_hand:
         annotations[twin.MIGRATED_TO] = DRIVER
     spec: Object = {
         "capacity": {"storage": "1Gi"},
@@ -274,6 +287,8 @@ def volume_object(volume: Volume, case: Case) -> Object:
 def claim_object(claim: Claim) -> Object:
     """The object that a claim stands for."""
     metadata: Object = {"name": CLAIM, "namespace": NAMESPACE, "uid": claim_uid(own=claim.own)}
+    if claim.going:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     if claim.mark is not None:
         metadata["annotations"] = {twin.SWAPPED: volume_uid(claim.mark)}
     return {

@@ -1,0 +1,1 @@
+"""Decisions about the conversion of a PersistentVolume. No I/O, clock or logging."""
