@@ -333,8 +333,8 @@ FAULTS = (
     Fault(
         "node-on-its-way-takes-pods",
         "proof/events.py",
-        old="if node.tainted and not world.tolerated & rules.kind(node):",
-        new="if node.tainted and not world.tolerated:",
+        old="if world.tainted and not world.tolerated & rules.kind(node):",
+        new="if world.tainted and not world.tolerated:",
         why="The model would take a taint of the other kind for one that keeps nobody off.",
         tests=("tests/proof",),
     ),

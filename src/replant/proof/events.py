@@ -114,9 +114,7 @@ def _reached(rules: Rules, world: World) -> bool:
 
 def _is_to_untaint(rules: Rules, world: World) -> bool:
     """Whether taints are left that nothing needs any more."""
-    if not (rules.restricts(world) and _are_alike(rules, world)):
-        return False
-    return any(node.tainted for node in world.nodes)
+    return world.tainted and rules.restricts(world) and _are_alike(rules, world)
 
 
 def _are_alike(rules: Rules, world: World) -> bool:
@@ -189,12 +187,10 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
 def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
     """The taints that keep pods from nodes of the other kind, and what a pod tolerates of them."""
     done = _all_there(rules, world) and _are_alike(rules, world)
-    for number, node in enumerate(world.nodes):
-        if node.tainted is done:
-            act = Act.UNTAINT if done else Act.TAINT
-            marked = node._replace(tainted=not done)
-            yield Event(act, number, NONE, _with(world, number, marked))
-    if done or not all(node.tainted for node in world.nodes):
+    if world.tainted is done:
+        act = Act.UNTAINT if done else Act.TAINT
+        yield Event(act, NOWHERE, NONE, world._replace(tainted=not done))
+    if done or not world.tainted:
         return
     kinds = holding_kinds(rules, world)
     if kinds == NONE:
@@ -210,7 +206,7 @@ def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
 
 def _is_restricted(rules: Rules, world: World) -> bool:
     """Whether a kubelet may be switched: no pod goes to a node of a kind that is not there yet."""
-    if not all(node.tainted for node in world.nodes):
+    if not world.tainted:
         return False
     return not (_are_alike(rules, world) and world.tolerated & ~rules.kind(world.nodes[0]))
 
@@ -401,7 +397,7 @@ def _nature(rules: Rules, world: World) -> Iterator[Event]:
         elif _takes_pods(rules, world, node) and rules.course.volumes:
             wanted = rules.controller_wants(world.leader, node)
             bound = _with(world, number, node._replace(pod=Pod.WAITING, wanted=wanted))
-            if node.tainted and world.tolerated == BOTH:
+            if world.tainted and world.tolerated == BOTH:
                 bound = bound._replace(tolerated=NONE)  # there was no other pod that did
             yield Event(Act.BIND, number, NONE, bound)
         if node.alive:
@@ -419,7 +415,7 @@ def _takes_pods(rules: Rules, world: World, node: Node) -> bool:
     """Whether the scheduler may bind a pod to a node."""
     if not node.alive or node.cordoned:
         return False
-    if node.tainted and not world.tolerated & rules.kind(node):
+    if world.tainted and not world.tolerated & rules.kind(node):
         return False
     if rules.course.one_pod_per_volume:
         return not any(it.pod or it.mounted or it.forgotten or it.holder for it in world.nodes)
@@ -431,5 +427,6 @@ def _with(world: World, number: int, node: Node) -> World:
     nodes = (*nodes[:number], node, *nodes[number + 1 :])
     # A search makes millions of worlds: this takes a third of the time of _replace.
     return World(
-        world.at, world.back, world.rolling, world.leader, world.disk, nodes, world.tolerated
-    )
+        world.at, world.back, world.rolling, world.leader, world.disk, nodes, world.tolerated,
+        world.tainted,
+    )  # fmt: skip

@@ -34,8 +34,8 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.CORDON: f"Replant cordons {node} and begins to drain it.",
         Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
         Act.UNCORDON: f"Replant uncordons {node}.",
-        Act.TAINT: f"Replant taints {node} with its kind.",
-        Act.UNTAINT: f"Replant takes the taint from {node}.",
+        Act.TAINT: "Replant taints each node with its kind.",
+        Act.UNTAINT: "Replant takes the taints from all nodes.",
         Act.TOLERATE: "Nothing of the other kind holds the disk: Replant gives a pod that needs it "
         f"a toleration for {_KINDS[event.side]} nodes.",
         Act.TOLERATING_POD_GOES: "The pod that tolerates a taint goes before it is bound.",

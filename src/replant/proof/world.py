@@ -71,8 +71,6 @@ class Node(NamedTuple):
     announced: bool
     """Whether its CSINode says that it redirects the plugin."""
     cordoned: bool = False
-    tainted: bool = False
-    """Whether it has the taint of its kind, so that only pods come that tolerate it."""
     alive: bool = True
     pod: Pod = Pod.ABSENT
     mounted: int = NONE
@@ -115,6 +113,12 @@ class World(NamedTuple):
     tolerated: int = NONE
     """The kinds of nodes, by the side that their kubelets take, that a pod which uses the disk and
     is not bound to a node tolerates."""
+    tainted: bool = False
+    """Whether each node has the taint of its kind, so that only pods come that tolerate it.
+
+    While some have it and others do not, nothing can happen that could not if none had: it takes
+    all taints to switch a node, and no taints to go on to the next move.
+    """
 
 
 class Rules:
