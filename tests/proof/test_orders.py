@@ -294,11 +294,6 @@ VERSIONS: list[Row] = [
         YANKED,
     ),
     (
-        "the in-tree code goes before the nodes are on",
-        order(cp("1.27"), version="1.26", nodes={"kubernetesVersion": "1.24", **OFF}),
-        UNSERVABLE,
-    ),
-    (
         "rbd leaves, with its translation",
         order(cp("1.31"), plugin="rbd", version="1.30"),
         UNSERVABLE,
@@ -486,6 +481,27 @@ def test_a_kubelet_newer_than_the_api_server_is_refused(given: Given, place: str
     with pytest.raises(OrderError, match="newer than the API server") as refused:
         read_order(given)
     assert str(refused.value).startswith(f"{place}: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "place"),
+    [
+        (order(cp("1.27"), version="1.26", nodes={"kubernetesVersion": "1.24"}), "steps[0]"),
+        (order(cp("1.36")), "steps[0]"),
+        (order(version="1.32", nodes={"kubernetesVersion": "1.28"}), "from"),
+        (order(cp("1.26"), drained("1.23"), **OPENSHIFT), "steps[1].nodes"),
+    ],
+)
+def test_a_kubelet_that_is_too_old_for_the_api_server_is_refused(given: Given, place: str) -> None:
+    with pytest.raises(OrderError, match="minors older than the API server") as refused:
+        read_order(given)
+    assert str(refused.value).startswith(place)
+
+
+def test_how_old_a_kubelet_may_be() -> None:
+    for version, kubelet in (("1.27", "1.25"), ("1.28", "1.25"), ("1.36", "1.33")):
+        given = order(version=version, nodes={"kubernetesVersion": kubelet})
+        assert verify(read_order(given)).safe
 
 
 @pytest.mark.parametrize(

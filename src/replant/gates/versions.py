@@ -45,6 +45,11 @@ class Version(NamedTuple):
         return Version(self.major, self.minor, _LATER_THAN_ANY)
 
     @property
+    def supported_skew(self) -> int:
+        """By how many minors a kubelet may be older than an API server of this version."""
+        return 3 if self >= Version(1, 28) else 2
+
+    @property
     def of_minor(self) -> str:
         """Without the patch, such as 1.24."""
         return f"{self.major}.{self.minor}"

@@ -125,6 +125,7 @@ def read_order(document: object) -> Course:
     if attach_controller is AttachController.UPSTREAM:
         # OpenShift alone takes its control plane down first, and may be found half-way.
         _refuse_newer(kubelet, controller, given.get("from", order))
+    _refuse_older(kubelet, controller, given.get("from", order))
     return Course(
         plugin=_plugin(given["plugin"]),
         controller=controller,
@@ -169,6 +170,7 @@ def _moves(
             controller, told = _switched(switch, _split(switch.below()), controller.version)
             if attach_controller is AttachController.UPSTREAM:
                 _refuse_newer(kubelet, controller, switch)
+            _refuse_older(kubelet, controller, switch)
             yield SwitchMove(controller, told)
         else:
             nodes = given[_NODES]
@@ -182,6 +184,7 @@ def _moves(
             kubelet, told = _switched(nodes, (gates, fields.get(_VERSION)), before)
             if attach_controller is AttachController.UPSTREAM or kubelet.version > before:
                 _refuse_newer(kubelet, controller, nodes)
+            _refuse_older(kubelet, controller, nodes)
             yield NodesMove({_NODES: kubelet}, drain, told, forgets, restricts)
 
 
@@ -216,6 +219,15 @@ def _process(given: _Given, version: Version) -> tuple[Process, str]:
     for problem in problems(version, values):
         raise gates[problem.gate].wrong(problem.reason)
     return Process(version, values), ", ".join(told)
+
+
+def _refuse_older(kubelet: Process, controller: Process, where: _Value) -> None:
+    allowed = controller.version.supported_skew
+    if controller.version.minor - kubelet.version.minor > allowed:
+        raise where.wrong(
+            f"makes kubelets ({kubelet.version.of_minor}) more than {allowed} minors older than "
+            f"the API server ({controller.version.of_minor}), which Kubernetes does not support"
+        )
 
 
 def _refuse_newer(kubelet: Process, controller: Process, where: _Value) -> None:

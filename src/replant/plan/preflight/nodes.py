@@ -6,20 +6,16 @@ from collections.abc import Iterator
 
 from replant.drivers.catalog import DRIVERS
 from replant.gates.plugins import LIVES
-from replant.gates.versions import Version
 from replant.plan.model import Check, Goal, NodeMethod, Weight
 from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
 from replant.plan.situation import Situation
 from replant.translate import driver_of
 
-_WIDER_SKEW_SINCE = Version(1, 28)
-"""From here on a kubelet may be three minors older than the API server; before, two."""
-
 
 def versions(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     """Whether Kubernetes supports these kubelets beside this API server."""
     server = situation.server
-    allowed = 3 if server >= _WIDER_SKEW_SINCE else 2
+    allowed = server.supported_skew
     unknown, newer, older = [], [], []
     for node in situation.inventory.nodes:
         version = situation.inventory.kubelet_version(node)
