@@ -18,6 +18,7 @@ from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import BEGINNING, Clock, Pace, RealClock, VirtualClock
 from replant.sandbox.cloud import ATTACH, CREATE, DELETE, DETACH, RESIZE, Cloud
 from replant.sandbox.cluster import Cluster
+from replant.sandbox.controllers.attachdetach.decisions import attachment_name
 from replant.sandbox.controllers.parts import ZONE
 from replant.sandbox.resources import (
     BUILT_IN,
@@ -191,6 +192,26 @@ def test_a_volume_of_the_pods_own_is_attached_too() -> None:
     cluster.run_for(10)
     assert cluster.store.list(VOLUME_ATTACHMENTS) == []
     assert cluster.cloud.attached_to("vol-1") == ""
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_leader_that_starts_knows_an_inline_volume_only_by_its_node(*, listed: bool) -> None:
+    cluster = cluster_of("one", gates=ON)
+    inline = {"csi": {"driver": DRIVER, "volumeHandle": "vol-1"}, "accessModes": ["ReadWriteOnce"]}
+    spec = {"attacher": DRIVER, "nodeName": "one", "source": {"inlineVolumeSpec": inline}}
+    name = f"kubernetes.io/csi/{DRIVER}^vol-1"
+    left = {"metadata": {"name": attachment_name(name, "one")}, "spec": spec}
+    cluster.store.create(VOLUME_ATTACHMENTS, left)
+    if listed:
+        node = cluster.store.get(NODES, "one")
+        node["status"]["volumesAttached"] = [{"name": name, "devicePath": ""}]
+        cluster.store.update(NODES, node, "status")
+    for gates in (OFF, ON):  # each switch starts it anew
+        cluster.switch_controller(0, gates)
+        assert cluster.run_until(lambda to=gates: cluster.control_plane.confirmed(to), 30)
+    cluster.run_for(60)
+
+    assert len(cluster.store.list(VOLUME_ATTACHMENTS)) == (0 if listed else 1)
 
 
 def test_a_driver_that_comes_late_is_waited_for() -> None:

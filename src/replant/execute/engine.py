@@ -19,6 +19,7 @@ from replant.execute.mirror import Mirror
 from replant.execute.postcheck.detaches import Detaches
 from replant.execute.recounting import Deed, deeds
 from replant.execute.stages import Stage
+from replant.execute.steps.attachments import ForgottenAttachments
 from replant.execute.timing import Timing, written
 from replant.execute.world import World
 from replant.plan.model import Step
@@ -81,6 +82,7 @@ class Engine:
         detaches: Detaches,
     ) -> None:
         self._detaches = detaches
+        self._forgotten = ForgottenAttachments(timing.haste)
         self._world = world
         self._mirror = mirror
         self._hands = hands
@@ -141,6 +143,9 @@ class Engine:
         if decision is None:
             decision = stage.decide(self._world, now)
             self._progress = decision.progress
+            forgotten = self._forgotten.decide(self._world, now)
+            decision.done = decision.done and not forgotten.waits
+            decision.add(forgotten)
         else:
             decision.progress = self._progress
         for note in decision.notes:
@@ -212,11 +217,13 @@ class Engine:
             now = self._timing.now()
             if error is None:
                 self._detaches.learn(act, task.result(), now)
+                self._forgotten.learn(act, task.result(), now)
                 self._held.pop(target, None)
                 stage.learn(act, task.result(), now)
                 continue
             if not isinstance(error, ReplantError):
                 raise error
+            self._forgotten.learn(act, error, now)
             stage.learn(act, error, now)
             self._consider(act, error, now)
 

@@ -20,8 +20,10 @@ from replant.cluster.ports import (
     REPLICATION_CONTROLLERS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
+    VOLUME_ATTACHMENTS,
     Reader,
     Resource,
+    Selected,
     Writer,
 )
 from replant.errors import Conflict, Missing
@@ -42,6 +44,7 @@ from replant.execute.acts import (
     Uncordon,
 )
 from replant.execute.actuators import Actuator
+from replant.execute.census_model import disk_of, inline_disk
 from replant.execute.leading import OURS, Leader
 from replant.execute.lease import look
 from replant.execute.making import LookAtThese, MakeObject, RemoveObject
@@ -49,6 +52,11 @@ from replant.execute.mirror import Mirror
 from replant.execute.retemplating import RewriteTemplate
 from replant.execute.rewriting import LookAtPendingClaims
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
+from replant.execute.steps.attachments import (
+    DeleteAttachment,
+    FreshAttachment,
+    LookAtAttachment,
+)
 from replant.execute.steps.scheduling import (
     LookAtUnboundPod,
     TaintNode,
@@ -57,7 +65,7 @@ from replant.execute.steps.scheduling import (
 )
 from replant.execute.swapper import Sleep, Swapper
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume
-from replant.execute.world import Pod
+from replant.execute.world import Node, Pod, precedes
 from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import PERSISTENT_VOLUME, POD_SPEC_PATHS, Object, name_of
 
@@ -133,6 +141,8 @@ class Hands:
                 return await self._these(act.objects)
             case LookAtUnboundPod():
                 return await self._unbound(act)
+            case LookAtAttachment():
+                return await self._attachment(act)
             case LookAtLeader():
                 held = await look(self._reader, act.component, LEADERS)
                 return Leader(held.holder, held.metadata.resource_version) if held else Leader()
@@ -159,10 +169,11 @@ class Hands:
 
     async def _write(self, act: Act) -> None:
         match act:
-            case DeleteClass():
+            case DeleteClass() | DeleteAttachment():
                 metadata = act.before["metadata"]
+                is_class = isinstance(act, DeleteClass)
                 await self._writer.delete(
-                    STORAGE_CLASSES,
+                    STORAGE_CLASSES if is_class else VOLUME_ATTACHMENTS,
                     metadata["name"],
                     uid=metadata["uid"],
                     version=metadata["resourceVersion"],
@@ -219,12 +230,48 @@ class Hands:
         pod = await self._get(PODS, act.pod, act.namespace)
         if pod is None or pod["metadata"]["uid"] != act.uid or pod["spec"].get("nodeName"):
             return UnboundPod()
-        claims: dict[str, Object | None] = {}
+        return UnboundPod(pod, await self._volumes(pod))
+
+    async def _volumes(self, pod: Object) -> dict[str, Object | None]:
+        """By claim of a pod, with its namespace: the volume that it is bound to, if it is."""
+        found: dict[str, Object | None] = {}
         for key in convert(pod, Pod).claims:
-            claim = await self._get(PERSISTENT_VOLUME_CLAIMS, key.partition("/")[2], act.namespace)
+            namespace, _, claimed = key.partition("/")
+            claim = await self._get(PERSISTENT_VOLUME_CLAIMS, claimed, namespace)
             name = (claim or {"spec": {}})["spec"].get("volumeName")
-            claims[key] = await self._get(PERSISTENT_VOLUMES, name, "") if name else None
-        return UnboundPod(pod, claims)
+            found[key] = await self._get(PERSISTENT_VOLUMES, name, "") if name else None
+        return found
+
+    async def _attachment(self, act: LookAtAttachment) -> FreshAttachment:
+        # Read first: whatever happens to it from here on has its deletion refused.
+        attachment = await self._get(VOLUME_ATTACHMENTS, act.attachment, "")
+        body = await self._get(NODES, act.node, "")
+        if attachment is None or body is None:
+            return FreshAttachment()
+        node = convert(body, Node)
+        pods, version = await self._pods_of(act.node)
+        if precedes(version, node.metadata.resource_version):
+            return FreshAttachment()  # the list is older than the node, which was read before it
+        names = node.volumes
+        for pod in pods:
+            bound = filter(None, (await self._volumes(pod)).values())
+            namespace = pod["metadata"]["namespace"]
+            inline = (inline_disk(it, namespace) for it in pod["spec"].get("volumes") or ())
+            for disk in filter(None, (*map(disk_of, bound), *inline)):
+                names |= {disk.in_tree, disk.csi}
+        return FreshAttachment(attachment, frozenset(names))
+
+    async def _pods_of(self, node: str) -> tuple[list[Object], str]:
+        found: list[Object] = []
+        version = ""
+        selected = Selected(fields=f"spec.nodeName={node}")
+        async for page in self._reader.list_pages(PODS, selected=selected):
+            if page.first:
+                found = []
+            listed = msgspec.json.decode(page.body)
+            found += listed["items"] or ()
+            version = listed["metadata"]["resourceVersion"]
+        return found, version
 
     async def _rewrite(self, act: RewriteTemplate) -> None:
         it = act.workload

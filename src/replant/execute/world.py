@@ -283,6 +283,7 @@ class World:
         self._pods_on: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._pods_using: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._attachments_on: dict[str, dict[Key, Attachment]] = defaultdict(dict)
+        self._inline: dict[Key, Attachment] = {}
         self._listeners: list[PodsChanged] = []
         self._node_listeners: list[NodesChanged] = []
         self._touched: set[str] = set()
@@ -340,6 +341,10 @@ class World:
     def attachments_on(self, node: str) -> Iterable[Attachment]:
         """The VolumeAttachments to a node."""
         return self._attachments_on.get(node, {}).values()
+
+    def inline_attachments(self) -> Iterable[Attachment]:
+        """The VolumeAttachments of volumes that pods name by themselves."""
+        return self._inline.values()
 
     def put(self, resource: Resource, record: Record) -> bool:
         """Take an object as it is said to be; tells whether that was news."""
@@ -406,8 +411,12 @@ class World:
             self._touched.add(either.spec.node_name)
             if isinstance(after, Attachment):
                 there[after.metadata.key] = after
+                inline = after.spec.source.inline_volume_spec
+                if inline and inline.csi:
+                    self._inline[after.metadata.key] = after
             else:
                 there.pop(either.metadata.key, None)
+                self._inline.pop(either.metadata.key, None)
 
     def _tell_of_node(self, before: Record | None, after: Record | None) -> None:
         was = before if isinstance(before, Node) else None

@@ -231,7 +231,12 @@ class LightNode(Stoppable):
             for claim in claims
             if (name := claim["spec"].get("volumeName"))
         )
-        return {unique_name(pv, by_csi=by_csi) for pv in volumes}
+        inline = (
+            translate.inline_to_csi(volume) if by_csi else {"spec": volume}
+            for volume in pod["spec"].get("volumes", [])
+            if "awsElasticBlockStore" in volume
+        )
+        return {unique_name(it, by_csi=by_csi) for it in (*volumes, *inline)}
 
 
 def _is_deleted(pod: Object) -> bool:

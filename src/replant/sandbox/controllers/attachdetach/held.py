@@ -65,8 +65,4 @@ class Held:
         if source.persistentVolumeName:
             volume = self._volumes.of_pv(source.persistentVolumeName)
             return (read.spec.nodeName, volume.csi_name) if volume else None
-        csi = (source.inlineVolumeSpec or {}).get("csi") or {}
-        return (
-            read.spec.nodeName,
-            f"kubernetes.io/csi/{csi.get('driver')}^{csi.get('volumeHandle')}",
-        )
+        return None  # a controller that starts does not look at those of inline volumes
