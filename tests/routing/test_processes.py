@@ -48,12 +48,23 @@ def test_gates_and_routes_agree(plugin: str, minor: int) -> None:
         assert it.registered(plugin) is standing.registered
 
 
+def test_the_older_gate_of_vsphere_counts_up_to_1_21() -> None:
+    plugin = "kubernetes.io/vsphere-volume"
+    older, newer = "CSIMigrationvSphereComplete", "InTreePluginvSphereUnregister"
+    for gate in (older, newer):
+        it = Process(Version(1, 21, 14), {"CSIMigrationvSphere": True, gate: True})
+        assert (it.complete(plugin), it.registered(plugin)) == (True, False)
+        assert it.why_not_registered(plugin) == f"{gate} is on"
+    alone = Process(Version(1, 21, 14), {"CSIMigrationvSphere": False, older: True})
+    assert (alone.complete(plugin), alone.registered(plugin)) == (False, True)
+
+
 def test_a_leftover_of_the_older_gate_does_nothing() -> None:
     plugin = "kubernetes.io/vsphere-volume"
     gates = {"CSIMigrationvSphere": True, "CSIMigrationvSphereComplete": True}
     assert Process(Version(1, 20), gates).complete(plugin)
-    assert not Process(Version(1, 21), gates).complete(plugin)
-    assert Process(Version(1, 21), gates).registered(plugin)
+    assert not Process(Version(1, 22), gates).complete(plugin)
+    assert Process(Version(1, 22), gates).registered(plugin)
 
 
 def test_cinder_at_1_24_needs_only_the_base_gate() -> None:

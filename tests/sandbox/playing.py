@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from replant.objects import Object
-from replant.routing import Side
 from replant.sandbox.clock import VirtualClock
 from replant.sandbox.cloud import CREATE, DETACH, Call
 from replant.sandbox.cluster import Cluster
@@ -28,6 +27,7 @@ from replant.sandbox.resources import (
     VOLUME_ATTACHMENTS,
     Registry,
 )
+from replant.sandbox.sides import Side
 from replant.sandbox.store import Store
 from replant.sandbox.upkeep import Upkeep
 from replant.translate import pv_to_csi

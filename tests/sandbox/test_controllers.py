@@ -13,7 +13,6 @@ from replant.gates.plugins import LIVES
 from replant.inventory import pod_records
 from replant.inventory.controlplane import control_plane_pod, merged_gates
 from replant.objects import Object
-from replant.routing import Side
 from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import BEGINNING, Clock, Pace, RealClock, VirtualClock
 from replant.sandbox.cloud import ATTACH, CREATE, DELETE, DETACH, RESIZE, Cloud
@@ -37,6 +36,7 @@ from replant.sandbox.resources import (
     VOLUME_ATTACHMENTS,
     Registry,
 )
+from replant.sandbox.sides import Side
 from replant.sandbox.store import Store
 from replant.sandbox.upkeep import Upkeep
 from replant.translate import driver_of, plugin_of

@@ -22,9 +22,6 @@ MIGRATED_TO = "pv.kubernetes.io/migrated-to"
 
 _NEEDS_NO_ATTACH = frozenset({"kubernetes.io/portworx-volume", "kubernetes.io/azure-file"})
 
-_UNREGISTER_SINCE = Version(1, 21)
-"""From here on a gate of its own takes a plugin away, whether or not it is redirected."""
-
 _COMPLETE_SINCE = {
     plugin: Version(1, 36) if plugin == "kubernetes.io/portworx-volume" else Version(1, 31)
     for plugin, life in LIVES.items()
@@ -109,7 +106,8 @@ class Process:
         """What keeps the in-tree plugin from being asked."""
         life = LIVES.get(plugin)
         if life and self.version < life.removed:
-            return f"{_off_gate(plugin, self.version)} is on"
+            values = effective(self.version, self.gates)
+            return f"{next(it for it in life.off_gates if values.get(it))} is on"
         if life:
             return f"its in-tree code left Kubernetes with {life.removed.of_minor}"
         return "there is no such in-tree plugin"
@@ -130,21 +128,19 @@ def _standing(process: Process, plugin: str) -> _Standing:
     if life is None:
         return _Standing(migrates=False, could_migrate=False, complete=False, registered=False)
     migrates = migrated(plugin, version, given)
-    off = effective(version, given).get(_off_gate(plugin, version), False)
+    values = effective(version, given)
+    complete_gate, unregister_gate = life.off_gates
+    # Complete, the older gate, does nothing by itself; Unregister stands alone. At 1.21 vSphere has
+    # both.
+    complete = migrates and values.get(complete_gate, False)
+    unregistered = values.get(unregister_gate, False)
     always = plugin in _COMPLETE_SINCE and version >= _COMPLETE_SINCE[plugin]
-    # Complete, the older gate, does nothing by itself; Unregister stands alone.
-    taken_away = off and (migrates or version >= _UNREGISTER_SINCE)
     return _Standing(
         migrates=migrates,
         could_migrate=migrated(plugin, version, {**given, life.migration_gate: True}),
-        complete=migrates and (off or always),
-        registered=version < life.removed and not taken_away,
+        complete=complete or (migrates and (unregistered or always)),
+        registered=version < life.removed and not (complete or unregistered),
     )
-
-
-def _off_gate(plugin: str, version: Version) -> str:
-    complete, unregister = LIVES[plugin].off_gates
-    return unregister if version >= _UNREGISTER_SINCE else complete
 
 
 def gate_is_asked(plugin: str, version: Version) -> bool:

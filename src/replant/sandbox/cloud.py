@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from replant.routing import Side
 from replant.sandbox.clock import Clock
+from replant.sandbox.sides import Side
 
 Done = Callable[[str], None]
 """Told how a call ended: with nothing, or why it was refused."""

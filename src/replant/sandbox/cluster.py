@@ -11,7 +11,6 @@ from itertools import count
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.objects import Object
-from replant.routing import AttachController, Process, VolumeView
 from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Clock, VirtualClock
 from replant.sandbox.cloud import Cloud
@@ -38,6 +37,7 @@ from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.controllers.workloads import Workloads
 from replant.sandbox.resources import CSI_DRIVERS, CSI_NODES, LEASES, NODES, PODS, Registry
 from replant.sandbox.shelves import ADDED, Event
+from replant.sandbox.sides import AttachController, Process, VolumeView
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from replant.objects import Object
-from replant.routing import AttachController
+from replant.sandbox.sides import AttachController
 from replant.sandbox.sources import in_tree_source
 
 _Count = Annotated[int, Meta(ge=0, le=1_000_000)]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from replant.core.routing.dangling import driver_attach_detaches
 from replant.objects import Object
-from replant.routing import Side
-from replant.routing.names import csi_name, named
 from replant.sandbox.cloud import Done
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Queue, World, doubling
@@ -18,6 +15,8 @@ from replant.sandbox.resources import (
     Resource,
 )
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.sides import Side
+from replant.sandbox.sides.attaching import driver_detaches_first
 
 _FIRST_RETRY, _LAST_RETRY = 0.5, 64.0
 
@@ -122,7 +121,7 @@ class Attacher(Controller):
         self._busy.add(entry.name)
         attach = partial(self.world.cloud.attach, disk, node, Side.CSI, self._attached(entry.name))
         taken = self.world.cloud.taken_by(disk)
-        if taken not in ("", node) and driver_attach_detaches(named(csi_name(driver, disk)).plugin):
+        if taken not in ("", node) and driver_detaches_first(driver):
             self.world.cloud.detach(disk, taken, Side.CSI, lambda _refusal: attach())
         else:
             attach()

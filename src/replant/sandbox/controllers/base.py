@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
 from replant.objects import Object
-from replant.routing import Process
 from replant.sandbox.changes import Deletion
 from replant.sandbox.clock import Clock
 from replant.sandbox.cloud import Cloud
@@ -17,6 +16,7 @@ from replant.sandbox.controllers.volumes import Volumes
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import Registry, Resource
 from replant.sandbox.shelves import Entry, Event
+from replant.sandbox.sides import Process
 from replant.sandbox.store import Store
 from replant.sandbox.writes import Writes
 

@@ -1,6 +1,6 @@
 """The controller of claims and volumes: binds them, provisions, reclaims, and marks them.
 
-Who provisions and deletes is asked of ``routing``; what is another's is only marked as that.
+Who provisions and deletes is asked of ``sides``; what is another's is only marked as that.
 """
 
 from __future__ import annotations
@@ -12,18 +12,6 @@ from msgspec.json import Decoder
 from replant.inventory.quantities import amount
 from replant.inventory.selectors import Selector
 from replant.objects import Object
-from replant.routing import (
-    Process,
-    Route,
-    Side,
-    VolumeView,
-    delete,
-    migrated_to,
-    provision,
-    provisioner_annotations,
-)
-from replant.routing.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
-from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
 from replant.sandbox.controllers.making import new_volume, refusal_to_make
@@ -36,6 +24,16 @@ from replant.sandbox.resources import (
     Resource,
 )
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.sides import (
+    Process,
+    Side,
+    delete_side,
+    migrated_to,
+    provision_side,
+    provisioner_annotations,
+)
+from replant.sandbox.sides.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
+from replant.sandbox.sides.model import MIGRATED_TO, PROVISIONED_BY
 from replant.translate import driver_of
 
 RESYNC = 15.0
@@ -181,11 +179,11 @@ class Binder(Led):
         known = self.world.volumes.of_entry(entry)
         if known is None:
             return
-        served = delete(known.view, process)
-        if served.served_by is Side.CSI:
+        side = delete_side(known.view, process)
+        if side is Side.CSI:
             return
-        refusal = served.reason
-        if served.served_by is Side.IN_TREE:
+        refusal = f'error getting deleter volume plugin for volume "{entry.name}"'
+        if side is Side.IN_TREE:
             refusal = self.world.cloud.delete(known.disk, Side.IN_TREE)
         if not refusal:
             self._failed.discard(entry.name)
@@ -353,7 +351,7 @@ class Binder(Led):
         plugin = str(storage_class["provisioner"])
         if plugin == "kubernetes.io/no-provisioner":
             return
-        served = _provisioned_by(plugin, process)
+        side = _provisioned_by(plugin, process)
         said = provisioner_annotations(plugin, process)
         if any(annotations.get(name) != value for name, value in said.items()):
 
@@ -361,9 +359,9 @@ class Binder(Led):
                 obj["metadata"].setdefault("annotations", {}).update(said)
 
             self.world.change(PERSISTENT_VOLUME_CLAIMS, key_of(entry), write)
-        if served.served_by is Side.NOBODY:
-            told = (WARNING, "ProvisioningFailed", served.reason)
-        elif served.served_by is Side.CSI:
+        if side is Side.NOBODY:
+            told = (WARNING, "ProvisioningFailed", f"no volume plugin matched name: {plugin}")
+        elif side is Side.CSI:
             driver = said.get(STORAGE_PROVISIONER) or said.get(BETA_STORAGE_PROVISIONER, plugin)
             message = (
                 "waiting for a volume to be created, either by external provisioner "
@@ -396,18 +394,14 @@ class Binder(Led):
 
 
 @lru_cache(maxsize=1024)
-def _provisioned_by(plugin: str, process: Process) -> Route:
-    return provision(plugin, process)
+def _provisioned_by(plugin: str, process: Process) -> Side:
+    return provision_side(plugin, process)
 
 
 @lru_cache(maxsize=1024)
 def _volume_mark(provisioner: str | None, said: str | None, process: Process) -> str | None:
     """What a volume is marked with: that follows from who provisioned it, and from nothing else."""
-    view = VolumeView(
-        "", "", native=True, provisioned=provisioner is not None,
-        provisioned_by=provisioner or "", migrated_to=said or "",
-    )  # fmt: skip
-    return migrated_to(view, process)
+    return migrated_to(provisioner or "", said or "", process) or None
 
 
 @lru_cache(maxsize=1024)

@@ -10,11 +10,11 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from replant.gates.versions import Version
 from replant.objects import Object
-from replant.routing import Process
 from replant.sandbox.controllers.base import World, key_of
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import LEASES, PODS, Resource
 from replant.sandbox.shelves import DELETED, Event
+from replant.sandbox.sides import Process
 
 Gates = Mapping[str, bool]
 Flags = Mapping[str, str]

@@ -9,7 +9,6 @@ from msgspec import convert
 from replant.inventory.metadata import LabelSelector
 from replant.inventory.selectors import Selector
 from replant.objects import Object
-from replant.routing import Process
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
 from replant.sandbox.resources import (
@@ -19,6 +18,7 @@ from replant.sandbox.resources import (
     STATEFUL_SETS,
 )
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.sides import Process
 
 _SCALED = {REPLICA_SETS.kind: REPLICA_SETS, STATEFUL_SETS.kind: STATEFUL_SETS}
 _DELETION_TIMEOUT = timedelta(minutes=2)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from replant.objects import Object
-from replant.routing import Process, Side, expand, resizer
-from replant.routing.claims import STORAGE_RESIZER
 from replant.sandbox.controllers.base import Led, World
 from replant.sandbox.controllers.growth import Growing, GrowingClaims, enlarge
 from replant.sandbox.controllers.recorder import NORMAL
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS
 from replant.sandbox.shelves import Event
+from replant.sandbox.sides import Process, Side, expand_side, resizer
+from replant.sandbox.sides.claims import STORAGE_RESIZER
 
 _COMPONENT = "volume_expand"
 
@@ -50,7 +50,7 @@ class Expander(Led):
                 obj["metadata"].setdefault("annotations", {})[STORAGE_RESIZER] = name
 
             self.world.change(PERSISTENT_VOLUME_CLAIMS, key, write)
-        if expand(volume.view, process).served_by is Side.IN_TREE:
+        if expand_side(volume.view, process) is Side.IN_TREE:
             enlarge(self.world, key, claim, volume.disk, Side.IN_TREE, _COMPONENT)
         else:
             message = "waiting for an external controller to expand this PVC"

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from replant.inventory.quantities import amount
 from replant.objects import Object
-from replant.routing import Side
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Queue, World, key_of
 from replant.sandbox.controllers.recorder import WARNING
 from replant.sandbox.controllers.volumes import Volume
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.sides import Side
 
 
 class Growing(NamedTuple):

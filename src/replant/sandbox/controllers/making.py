@@ -6,12 +6,12 @@ from hashlib import sha256
 
 from replant.inventory.quantities import amount
 from replant.objects import Object
-from replant.routing import Side
-from replant.routing.model import PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import World
 from replant.sandbox.resources import NODES
 from replant.sandbox.shelves import Entry
+from replant.sandbox.sides import Side
+from replant.sandbox.sides.model import PROVISIONED_BY
 from replant.translate import driver_of, plugins, pv_to_csi, pv_to_in_tree
 
 NO_ZONE = "us-east-1a"

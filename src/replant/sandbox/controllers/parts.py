@@ -13,7 +13,7 @@ from msgspec.json import Decoder
 
 from replant.inventory.metadata import LabelSelector
 from replant.objects import Object
-from replant.routing import NodeView
+from replant.sandbox.sides import NodeView
 
 MANAGED_ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"

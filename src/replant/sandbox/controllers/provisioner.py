@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from replant.routing import Side
-from replant.routing.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
-from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
 from replant.sandbox.controllers.making import new_volume, refusal_to_make
@@ -16,6 +13,9 @@ from replant.sandbox.resources import (
     STORAGE_CLASSES,
 )
 from replant.sandbox.shelves import DELETED, Event
+from replant.sandbox.sides import Side
+from replant.sandbox.sides.claims import BETA_STORAGE_PROVISIONER, STORAGE_PROVISIONER
+from replant.sandbox.sides.model import MIGRATED_TO, PROVISIONED_BY
 
 _AGAIN = 15.0
 

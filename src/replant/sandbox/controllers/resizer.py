@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from replant.routing import Side
-from replant.routing.claims import STORAGE_RESIZER
 from replant.sandbox.controllers.base import Controller, World
 from replant.sandbox.controllers.growth import Growing, GrowingClaims, enlarge
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS
 from replant.sandbox.shelves import Event
+from replant.sandbox.sides import Side
+from replant.sandbox.sides.claims import STORAGE_RESIZER
 
 
 class Resizer(Controller):

@@ -9,7 +9,6 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from replant.objects import Object
-from replant.routing import NodeView, Process, Side, VolumeView, count
 from replant.sandbox import changes
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
@@ -23,6 +22,7 @@ from replant.sandbox.resources import (
     STORAGE_CLASSES,
 )
 from replant.sandbox.shelves import DELETED, Entry, Event
+from replant.sandbox.sides import NodeView, Process, Side, VolumeView, count_side
 from replant.translate.topology import BETA_ZONE
 
 PODS_ON_A_NODE = 110
@@ -330,7 +330,7 @@ def _csi(entry: Entry | None) -> tuple[NodeView, int]:
 
 @lru_cache(maxsize=4096)
 def _counted(volume: VolumeView, process: Process, node: NodeView) -> Side:
-    return count(volume, process, node).served_by
+    return count_side(volume, process, node)
 
 
 def _expressions(terms: object) -> Iterator[Object]:

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from replant.errors import TranslationError
 from replant.inventory.quantities import amount
 from replant.objects import Object
-from replant.routing import Side, VolumeView
-from replant.routing.model import MIGRATED_TO, PROVISIONED_BY
-from replant.routing.names import CSI, csi_name, in_tree_name
 from replant.sandbox.controllers import parts
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
 from replant.sandbox.shelves import Entry
+from replant.sandbox.sides import Side, VolumeView
+from replant.sandbox.sides.model import MIGRATED_TO, PROVISIONED_BY
+from replant.sandbox.sides.names import CSI, csi_name, in_tree_name
 from replant.sandbox.store import Store
 from replant.translate import driver_of, inline_to_csi, plugin_of, pv_to_csi
 
@@ -58,13 +58,13 @@ def parse(name: str) -> Name:
     """What a name says: nodes report names, and a controller that starts knows nothing else."""
     if name.startswith(CSI):
         driver, _, handle = name.removeprefix(CSI).partition("^")
-        return Name(Side.CSI, VolumeView("", driver, native=True, provisioned=False), handle)
+        return Name(Side.CSI, VolumeView("", driver, native=True), handle)
     plugin = "/".join(name.split("/", 2)[:2])
     try:
         driver = driver_of(plugin)
     except TranslationError:
         driver = ""
-    view = VolumeView(plugin, driver, native=False, provisioned=False)
+    view = VolumeView(plugin, driver, native=False)
     return Name(Side.IN_TREE, view, name.removeprefix(f"{plugin}/"))
 
 
@@ -175,7 +175,7 @@ def _inline(volume: Object, namespace: str) -> Volume | None:
         return None
     plugin = plugin_of(volume) or ""
     csi = twin["spec"]["csi"]
-    view = VolumeView(plugin, csi["driver"], native=False, provisioned=False)
+    view = VolumeView(plugin, csi["driver"], native=False)
     handle = csi.get("volumeHandle", "")
     name = in_tree_name(plugin, volume)
     return Volume("", view, name, csi_name(view.driver, handle), handle, twin["spec"])

@@ -12,16 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from replant.core.routing.dangling import attach_may_detach
 from replant.objects import Object
-from replant.routing import AttachController, Process, Side
 from replant.sandbox.cloud import Done
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.attachdetach.decisions import (
     Hold,
     NodeReport,
     attachment_name,
-    can_detach,
+    can_detach_name,
     read_report,
     retry_pause,
 )
@@ -40,6 +38,8 @@ from replant.sandbox.resources import (
     VOLUME_ATTACHMENTS,
 )
 from replant.sandbox.shelves import ADDED, DELETED, Event
+from replant.sandbox.sides import AttachController, Process, Side
+from replant.sandbox.sides.attaching import blames_the_other_node
 
 LOOK_AGAIN = 180.0
 """So often all pods are looked at again, in seconds."""
@@ -194,7 +194,7 @@ class AttachDetach(Led):
             for name, hold in held.items()
             if hold is not Hold.LETTING_GO
             and name not in wanted
-            and can_detach(name, hold, process)
+            and can_detach_name(name, hold, process)
             and self._may_detach(node, name)
         ]
         for name in leaving:
@@ -309,7 +309,7 @@ class AttachDetach(Led):
         other = self.world.cloud.taken_by(self.world.volumes.disk_called(name))
         if self.process is None or not other or other == node:
             return
-        if attach_may_detach(plugin, self.process.version):
+        if blames_the_other_node(plugin, self.process.version):
             self._held.hold(other, name, Hold.UNCERTAIN)
             self._after(HEARTBEAT, lambda: self._dirty.add(other))
 

@@ -7,10 +7,18 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 
-from replant.routing import AttachController, NodeView, Process, Side, VolumeView, attach, detach
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import doubling
 from replant.sandbox.controllers.volumes import Volume, parse
+from replant.sandbox.sides import (
+    AttachController,
+    NodeView,
+    Process,
+    Side,
+    VolumeView,
+    attach_side,
+    can_detach,
+)
 
 _FIRST_RETRY, _LAST_RETRY = 0.5, 122.0
 
@@ -44,23 +52,21 @@ def read_report(text: bytes) -> NodeReport:
 
 def wanted_name(volume: Volume, process: Process, node: NodeView, kind: AttachController) -> str:
     """The name under which a volume is wanted, or nothing where nobody serves it."""
-    if not volume.view.attachable:
-        return ""
     side = _side(volume.view, process, node, kind)
     return "" if side is Side.NOBODY else volume.called(side)
 
 
 @lru_cache(maxsize=4096)
 def _side(volume: VolumeView, process: Process, node: NodeView, kind: AttachController) -> Side:
-    return attach(volume, process, node, kind).served_by
+    return attach_side(volume, process, node, kind)
 
 
-def can_detach(name: str, hold: Hold, process: Process) -> bool:
+def can_detach_name(name: str, hold: Hold, process: Process) -> bool:
     """Whether a name that is held could be detached now, by whoever serves it."""
     parsed = parse(name)
     if hold is Hold.ATTACHING and parsed.side is Side.IN_TREE:
         return False  # one operation at a time: it is looked at again when this one ends
-    return detach(parsed.view, process, parsed.side).served_by is not Side.NOBODY
+    return can_detach(parsed.side, parsed.view.plugin, process)
 
 
 def attachment_name(name: str, node: str) -> str:

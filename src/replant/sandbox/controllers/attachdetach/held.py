@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replant.routing import Side
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.attachdetach.decisions import Hold, attachment_name
 from replant.sandbox.controllers.base import discard
 from replant.sandbox.controllers.volumes import Volumes, parse
+from replant.sandbox.sides import Side
 
 Place = tuple[str, str]
 """A node, and a volume's name there."""

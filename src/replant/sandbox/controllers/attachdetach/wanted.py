@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from replant.routing import AttachController, NodeView, Process
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.attachdetach.decisions import NodeReport, wanted_name
 from replant.sandbox.controllers.base import Key, Queue, World, discard
 from replant.sandbox.controllers.volumes import Volume
 from replant.sandbox.resources import CSI_NODES, PODS
+from replant.sandbox.sides import AttachController, NodeView, Process
 
 
 class Looked(NamedTuple):

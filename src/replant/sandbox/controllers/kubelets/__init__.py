@@ -7,7 +7,6 @@ running it, reports the new names, and no longer knows the old ones.
 
 from __future__ import annotations
 
-from replant.routing import NodeView, Process, Side
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Controller, Key, Queue, World, key_of
 from replant.sandbox.controllers.kubelets.kubelet import Kubelet, Seat, mounting_side
@@ -23,6 +22,7 @@ from replant.sandbox.controllers.recorder import WARNING
 from replant.sandbox.controllers.volumes import Volume
 from replant.sandbox.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PODS
 from replant.sandbox.shelves import DELETED, Event
+from replant.sandbox.sides import NodeView, Process, Side
 
 STOPPING = 1.0
 """So many seconds a pod takes to end, if it is given them."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from replant.gates.plugins import BASE_GATE
-from replant.gates.settings import effective
-from replant.routing import NodeView, Process, Side, VolumeView, mount
 from replant.sandbox.controllers.base import Key
 from replant.sandbox.controllers.volumes import Volume
+from replant.sandbox.sides import NodeView, Process, Side, VolumeView, mount_side
+from replant.sandbox.sides.gates import is_base_gate_on
 from replant.translate import plugins
 
 
@@ -77,7 +76,7 @@ def _name_in_use(volume: Volume, process: Process) -> str:
 @lru_cache(maxsize=1024)
 def has_base_gate(process: Process) -> bool:
     """Whether a kubelet says in its CSINode what it redirects."""
-    return effective(process.version, process.gates).get(BASE_GATE, True)
+    return is_base_gate_on(process.version, process.gates)
 
 
 @lru_cache(maxsize=1024)
@@ -89,4 +88,4 @@ def redirected(process: Process) -> str:
 @lru_cache(maxsize=4096)
 def mounting_side(volume: VolumeView, process: Process, node: NodeView) -> Side:
     """Who mounts a volume."""
-    return mount(volume, process, node).served_by
+    return mount_side(volume, process, node)

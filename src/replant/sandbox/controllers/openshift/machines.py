@@ -12,7 +12,6 @@ from functools import partial
 
 from replant.gates.versions import Version
 from replant.objects import Object
-from replant.routing import Process
 from replant.sandbox import evicting
 from replant.sandbox.changes import Deletion
 from replant.sandbox.controllers.base import Controller, World
@@ -28,6 +27,7 @@ from replant.sandbox.controllers.openshift.operators import served
 from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import NODES, PODS
 from replant.sandbox.shelves import Event
+from replant.sandbox.sides import Process
 
 RENDERING = 5.0
 """Seconds until a FeatureGate has become a configuration."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from replant.objects import Object
-from replant.routing import Process
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
 from replant.sandbox.controllers.workloads.daemonsets import DaemonSets
@@ -24,6 +23,7 @@ from replant.sandbox.resources import (
     Resource,
 )
 from replant.sandbox.shelves import DELETED, MODIFIED_EVENT, Event
+from replant.sandbox.sides import Process
 
 _RESOURCES = {it.kind: it for it in (STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS)}
 _MAKERS = frozenset(_RESOURCES.values())
