@@ -44,8 +44,8 @@ def cp(given: Given | str) -> Given:
     return {"controlPlane": _given(given)}
 
 
-def drained(given: Given | str, *, restricts: bool = True) -> Given:
-    kept = {"restartControllers": True, "restrictScheduling": restricts}
+def drained(given: Given | str, *, restricts: bool = True, restarts: bool = True) -> Given:
+    kept = {"restartControllers": restarts, "restrictScheduling": restricts}
     return {"nodes": {"drain": True, **kept, **_of_nodes(given)}}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations_with_replacement, pairwise
 from typing import NamedTuple
@@ -36,6 +36,8 @@ class Verdict:
     """Whose volumes come to harm, where any do."""
     cause: Cause | None = None
     """Why the state is bad."""
+    events: tuple[Event, ...] = field(default=(), repr=False)
+    """The story as events, where they are those of this search."""
 
     @property
     def safe(self) -> bool:
@@ -101,7 +103,7 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
         return Verdict(len(came_from))
     events, problem = _replayed(rules, _path(came_from, nearest.before), nearest)
     story = tuple(tell(rules, events, problem))
-    return Verdict(len(came_from), problem.state, story, cause=problem.cause)
+    return Verdict(len(came_from), problem.state, story, cause=problem.cause, events=tuple(events))
 
 
 def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
