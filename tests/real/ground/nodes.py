@@ -19,11 +19,13 @@ import httpx
 
 from replant.gates.plugins import BASE_GATE, LIVES, migrated
 from replant.gates.versions import Version
+from replant.routing import Process
 from replant.translate import api as translate
 from tests.real.ground.api import Api, Object, Refused
 from tests.real.ground.cloud import REGION, ZONE, Instance
 from tests.real.ground.processes import Stoppable
 
+EBS = "kubernetes.io/aws-ebs"
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 DRIVER = "ebs.csi.aws.com"
 TOPOLOGY = f"topology.{DRIVER}/zone"
@@ -40,9 +42,15 @@ SAID_OF_RUNNING_PODS = ("Initialized", "Ready", "ContainersReady", "PodScheduled
 def unique_name(pv: Object, *, by_csi: bool) -> str:
     """The name under which a component knows an EBS volume, by the side that it takes."""
     if by_csi or "csi" in pv["spec"]:
-        csi = (pv if "csi" in pv["spec"] else translate.pv_to_csi(pv))["spec"]["csi"]
+        csi = (pv if "csi" in pv["spec"] else _translated(pv))["spec"]["csi"]
         return f"kubernetes.io/csi/{csi['driver']}^{csi['volumeHandle']}"
     return f"kubernetes.io/aws-ebs/{pv['spec']['awsElasticBlockStore']['volumeID']}"
+
+
+def _translated(pv: Object) -> Object:
+    return (
+        translate.pv_to_csi(pv) if "capacity" in pv["spec"] else translate.inline_to_csi(pv["spec"])
+    )
 
 
 @dataclass
@@ -170,9 +178,7 @@ class LightNode(Stoppable):
             volumes = self._in_use[pod["metadata"]["uid"]]
             if pod["metadata"]["uid"] in ending:
                 self._end(pod)
-            elif (
-                pod["status"]["phase"] == "Pending" and not _is_deleted(pod) and volumes <= attached
-            ):
+            elif _waits(pod) and volumes <= attached and (not volumes or self._can_mount()):
                 self._run(pod, volumes)
 
     def _report(self, status: Object) -> None:
@@ -218,29 +224,41 @@ class LightNode(Stoppable):
 
     def _volumes(self, pod: Object) -> set[str]:
         """The unique names of a pod's volumes, as this node's gates have them."""
-        by_csi = "kubernetes.io/aws-ebs" in self.migrated_plugins
+        by_csi = EBS in self.migrated_plugins
+        volumes = pod["spec"].get("volumes", [])
         claims = [
-            self._api.get(
-                "PersistentVolumeClaim", claimed["claimName"], pod["metadata"]["namespace"]
-            )
-            for volume in pod["spec"].get("volumes", [])
-            if (claimed := volume.get("persistentVolumeClaim"))
+            self._api.get("PersistentVolumeClaim", name, pod["metadata"]["namespace"])
+            for volume in volumes
+            if (name := _claim(pod, volume))
         ]
-        volumes = (
+        bound = [
             self._api.get("PersistentVolume", name)
             for claim in claims
             if (name := claim["spec"].get("volumeName"))
-        )
-        inline = (
-            translate.inline_to_csi(volume) if by_csi else {"spec": volume}
-            for volume in pod["spec"].get("volumes", [])
-            if "awsElasticBlockStore" in volume
-        )
-        return {unique_name(it, by_csi=by_csi) for it in (*volumes, *inline)}
+        ]
+        inline = [{"spec": volume} for volume in volumes if "awsElasticBlockStore" in volume]
+        return {unique_name(it, by_csi=by_csi) for it in [*bound, *inline]}
+
+    def _can_mount(self) -> bool:
+        """Whether the kubelet has the driver or the plugin for the side that it takes."""
+        process = Process(self._version, self.gates)
+        return DRIVER in self.drivers if process.migrates(EBS) else process.registered(EBS)
+
+
+def _claim(pod: Object, volume: Object) -> str:
+    """The claim that a volume of a pod refers to, or that is made for it."""
+    if "ephemeral" in volume:
+        return f"{pod['metadata']['name']}-{volume['name']}"
+    name: str = volume.get("persistentVolumeClaim", {}).get("claimName", "")
+    return name
 
 
 def _is_deleted(pod: Object) -> bool:
     return "deletionTimestamp" in pod["metadata"]
+
+
+def _waits(pod: Object) -> bool:
+    return pod["status"]["phase"] == "Pending" and not _is_deleted(pod)
 
 
 def _ends(pod: Object) -> bool:

@@ -79,7 +79,7 @@ def pv_object(name: str, disk: str, **spec: object) -> Object:
         "spec": {
             "capacity": {"storage": "1Gi"},
             "accessModes": ["ReadWriteOnce"],
-            "awsElasticBlockStore": {"volumeID": f"aws://{ZONE}/{disk}", "fsType": "ext4"},
+            "awsElasticBlockStore": _source(disk),
             "persistentVolumeReclaimPolicy": "Retain",
             **spec,
         },
@@ -97,6 +97,15 @@ def claim_object(name: str, namespace: str = "default", **spec: object) -> Objec
             **spec,
         },
     }
+
+
+def inline_volume(name: str, disk: str) -> Object:
+    """A disk in a pod's own list of volumes, without claim and PersistentVolume."""
+    return {"name": name, "awsElasticBlockStore": _source(disk)}
+
+
+def _source(disk: str) -> Object:
+    return {"volumeID": f"aws://{ZONE}/{disk}", "fsType": "ext4"}
 
 
 def pod_object(name: str, node: str = "", claim: str = "", command: str = "sleep 3600") -> Object:
