@@ -15,7 +15,7 @@ in_parallel = $(if $(filter-out 1,$(WORKERS)),-n $(WORKERS) --dist $(1))
 REAL = tests/real -p no:randomly $(call in_parallel,loadfile --no-loadscope-reorder)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick test-explore test-faults-small test-faults test-real test-real-long test-mutations real-binaries check format bench bench-real lock clean
+.PHONY: help demo test test-quick test-explore test-faults-small test-faults test-real test-real-long test-mutations test-model real-binaries check format bench bench-real lock clean
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ test-real-long: $(READY) real-binaries ## The same, with what is too long for ev
 
 test-mutations: $(READY) ## Plant faults in the product, one at a time: a test must catch each
 	$(BIN)/python -m tests.mutations
+
+test-model: $(READY) ## Change each rule of the model: a record of real controllers must notice
+	$(BIN)/python -m tests.mutations.model
 
 real-binaries: $(READY) ## Build real Kubernetes for these tests, if it is not there
 	$(BIN)/python -m tests.real.ground.programs

@@ -1,0 +1,296 @@
+"""Change each rule of the model: a record of real controllers must notice.
+
+``python -m tests.mutations.model [TEXT ...]`` makes every mutant of the rules by which routes and
+the proof say what Kubernetes does (those whose names have one of the texts), one at a time, and
+plays the records of real components against each. A mutant that no record notices may still differ
+from a fact that was read from the sources of Kubernetes; what is left must be in ``EQUIVALENT``.
+
+A mutant is compiled in a process of its own, a fork of one that has read everything else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.abc
+import importlib.util
+import os
+import pickle
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from enum import StrEnum
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType
+
+import pytest
+
+# What is read before the forks, they do not read again: nothing with a rule of the model.
+import replant.gates.history
+import replant.gates.plugins
+import replant.gates.settings
+import replant.translate  # noqa: F401
+from tests.mutations.changes import Mutant, mutants
+from tests.mutations.equivalents import EQUIVALENT
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ROOT / "src/replant"
+TIME_LIMIT = 60
+"""Seconds for one mutant. One that makes the model go round in circles is noticed, too."""
+SHARE_LISTED = 0.05
+"""So many mutants may be listed as equivalent at most."""
+
+PYTEST = ("-x", "--noconftest", "-c", os.devnull, "--rootdir", str(ROOT), *(
+    it
+    for plugin in ("cacheprovider", "hypothesispytest", "randomly", "timeout", "xdist")
+    for it in ("-p", f"no:{plugin}")
+))  # fmt: skip
+
+
+class By(StrEnum):
+    """What notices a mutant."""
+
+    RECORDS = "records of real components"
+    FACTS = "facts from the sources"
+    LIST = "listed as equivalent"
+    NOTHING = "NOTHING"
+
+
+TESTS = {
+    By.RECORDS: ("tests/routing/test_observed.py", "tests/proof/test_observed.py"),
+    By.FACTS: ("tests/routing/test_facts.py",),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A module with rules, and what of it is none: by function, why it is left out."""
+
+    file: str
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def module(self) -> str:
+        return ".".join(Path("replant", self.file).with_suffix("").parts)
+
+    def mutants(self) -> list[Mutant]:
+        source = (SOURCES / self.file).read_text()
+        return mutants(self.file, source, lambda name: name not in self.left_out)
+
+
+_WORDS = "it is what a person is told"
+_MOVES = "it says what Replant does or waits for, and not what Kubernetes does"
+TARGETS = (
+    Target("routing/attaching.py"),
+    Target("routing/mounting.py"),
+    Target("routing/claims.py"),
+    Target("routing/limits.py"),
+    Target("routing/names.py"),
+    Target(
+        "routing/model.py",
+        {
+            "FIRST": "it says which versions are asked about",
+            "Process.__post_init__": "it is for speed",
+            "Process.why_not_redirected": _WORDS,
+            "Process.why_not_registered": _WORDS,
+        },
+    ),
+    Target(
+        "routing/rules.py",
+        dict.fromkeys(("_SHARED", "_IN_GENERAL", "_catalogue", "route", "_written"), _WORDS),
+    ),
+    Target(
+        "core/routing/dangling.py",
+        {"is_taken_from_other_nodes": "it puts two rules together, for the plan"},
+    ),
+    Target(
+        "proof/world.py",
+        dict.fromkeys(
+            (
+                "Rules.restricts",
+                "Rules.goal",
+                "Rules.forgets",
+                "Rules._moves",
+                "Rules._intern",
+                "Rules._nodes",
+            ),
+            _MOVES,
+        ),
+    ),
+    Target(
+        "proof/events.py",
+        dict.fromkeys(
+            (
+                "may_happen",
+                "settled",
+                "_reached",
+                "_is_to_untaint",
+                "_are_alike",
+                "_all_there",
+                "_moves",
+                "_node_moves",
+                "_restrictions",
+                "_is_restricted",
+                "holding_kinds",
+                "waits_for_driver",
+                "_empty",
+            ),
+            _MOVES,
+        )
+        | {"_with": "it makes a world, faster than _replace"},
+    ),
+)
+
+
+def all_mutants() -> list[Mutant]:
+    """Every mutant of every target."""
+    return [mutant for target in TARGETS for mutant in target.mutants()]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What noticed a mutant."""
+
+    mutant: Mutant
+    by: By
+    test: str
+    """The first test that failed."""
+
+
+class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports one module from a mutant's code."""
+
+    def __init__(self, module: str, code: CodeType) -> None:
+        self.module, self.code = module, code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        del path, target
+        if fullname != self.module:
+            return None
+        return importlib.util.spec_from_loader(fullname, self)
+
+    def exec_module(self, module: ModuleType) -> None:
+        exec(self.code, module.__dict__)  # noqa: S102  # the code is ours, with one change
+
+
+class _FirstFailure:
+    """A plugin of pytest that remembers which test failed."""
+
+    def __init__(self) -> None:
+        self.test = ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed and not self.test:
+            self.test = report.nodeid
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed and not self.test:
+            self.test = report.nodeid
+
+
+def failing_test(files: Sequence[str]) -> str:
+    """The first test of some files that fails; empty if all pass."""
+    first = _FirstFailure()
+    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
+        code = pytest.main([*PYTEST, *(str(ROOT / it) for it in files)], plugins=[first])
+    return first.test or ("" if code == pytest.ExitCode.OK else f"pytest ended with {code!r}")
+
+
+def noticed(mutant: Mutant | None) -> tuple[By, str]:
+    """What notices a mutant, or the model as it is; in a process that ends after this."""
+    if mutant:
+        [target] = [it for it in TARGETS if it.file == mutant.file]
+        code = compile(mutant.module(), str(SOURCES / mutant.file), "exec")
+        sys.meta_path.insert(0, _Changed(target.module, code))
+    for by, files in TESTS.items():
+        if test := failing_test(files):
+            return by, test
+    return By.NOTHING, ""
+
+
+def in_a_fork(do: Callable[[], tuple[By, str]]) -> tuple[By, str]:
+    """What a function gives in a process of its own, or that it never ends."""
+    reads, writes = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reads)
+        signal.alarm(TIME_LIMIT)
+        try:
+            answer = pickle.dumps(do())
+        except BaseException as error:  # noqa: BLE001  # whatever it is, the mutant does not work
+            answer = pickle.dumps((By.RECORDS, f"does not run: {error!r}"))
+        os.write(writes, answer)
+        os._exit(0)
+    os.close(writes)
+    with os.fdopen(reads, "rb") as pipe:
+        answer = pipe.read()
+    os.waitpid(child, 0)
+    if not answer:
+        return By.RECORDS, f"does not end within {TIME_LIMIT} s"
+    found: tuple[By, str] = pickle.loads(answer)  # noqa: S301  # our own child wrote it
+    return found
+
+
+def try_all(chosen: Sequence[Mutant], at_once: int) -> Iterator[Outcome]:
+    """Try mutants, some at once; the outcomes come in their order."""
+    argued = {it for ids in EQUIVALENT.values() for it in ids}
+
+    def attempt(mutant: Mutant) -> Outcome:
+        by, test = in_a_fork(lambda: noticed(mutant))
+        if by is By.NOTHING and mutant.id in argued:
+            by = By.LIST
+        return Outcome(mutant, by, test)
+
+    with ThreadPoolExecutor(at_once) as pool:
+        yield from pool.map(attempt, chosen)
+
+
+def main() -> int:
+    """Try the mutants that were asked for; the exit code is 0 only if all are noticed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutations.model", description=__doc__)
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="only mutants with it in the name")
+    parser.add_argument("--all", action="store_true", help="print those that are noticed, too")
+    parser.add_argument("-j", type=int, default=os.cpu_count() or 1, metavar="N", help="N at once")
+    given = parser.parse_args()
+    began = time.monotonic()
+    if early := [it.module for it in TARGETS if it.module in sys.modules]:
+        raise SystemExit(f"imported too early, so no mutant of it would be tried: {early}")
+    by, test = in_a_fork(lambda: noticed(None))
+    if by is not By.NOTHING:
+        say(f"Without a change {test} fails.")
+        return 1
+    chosen = [
+        it for it in all_mutants() if not given.texts or any(text in it.id for text in given.texts)
+    ]
+    counts: Counter[By] = Counter()
+    superfluous = []
+    for outcome in try_all(chosen, given.j):
+        counts[outcome.by] += 1
+        if given.all or outcome.by is By.NOTHING:
+            say(f"{outcome.by}: {outcome.mutant.id}" + f" | {outcome.test}" * bool(outcome.test))
+        if outcome.by in TESTS and outcome.mutant.id in {
+            it for ids in EQUIVALENT.values() for it in ids
+        }:
+            superfluous.append(outcome.mutant.id)
+    for it in superfluous:
+        say(f"listed as equivalent, and noticed: {it}")
+    told = ", ".join(f"{counts[by]} {by}" for by in By)
+    say(f"{len(chosen)} mutants in {time.monotonic() - began:.0f} s: {told}")
+    return 1 if counts[By.NOTHING] or superfluous else 0
+
+
+def say(line: str) -> None:
+    """Print a line at once: all of it takes minutes."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
