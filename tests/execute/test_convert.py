@@ -13,6 +13,7 @@ import pytest
 
 from replant.cluster.answers import Request
 from replant.cluster.ports import (
+    CSI_NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -24,6 +25,7 @@ from replant.cluster.ports import (
 from replant.errors import Halted
 from replant.execute.journal import State
 from replant.execute.journal.files import FileJournals
+from replant.execute.patience import Patience
 from replant.execute.run import How
 from replant.objects import Object
 from replant.plan.model import Goal
@@ -330,6 +332,94 @@ def test_a_volume_that_is_changed_in_the_middle_is_written_down_anew(tmp_path: P
             for obj in (await listed(it, PERSISTENT_VOLUMES)).values()
         ]
         assert labels.count("label") == 1
+        assert await native(it) == 5
+        await is_well(it)
+
+    live(story, tmp_path)
+
+
+CSI_NODE = "/apis/storage.k8s.io/v1/csinodes/{}"
+
+
+async def merge(it: Ground, path: str, patch: Object) -> None:
+    body = msgspec.json.encode(patch)
+    await it.reader.connection.ask(Request("PATCH", path, {}, body, "application/merge-patch+json"))
+
+
+async def switch_nodes(it: Ground, on: bool) -> None:
+    lists = {"storage.alpha.kubernetes.io/migrated-plugins": EBS if on else None}
+    for name in await listed(it, CSI_NODES):
+        await merge(it, CSI_NODE.format(name), {"metadata": {"annotations": lists}})
+
+
+async def switch_controllers(it: Ground, on: bool) -> None:
+    """A replica that does not redirect comes, and goes."""
+    name, namespace = "kube-controller-manager-late", "kube-system"
+    if on:
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        await it.reader.connection.ask(Request("DELETE", path, {"gracePeriodSeconds": "0"}))
+        return
+    command = ["kube-controller-manager", "--feature-gates=CSIMigrationAWS=false"]
+    pod: Object = {
+        "metadata": {"name": name, "labels": {"component": "kube-controller-manager"}},
+        "spec": {"containers": [{"name": "it", "image": "it", "command": command}]},
+    }
+    await it.writer.create(PODS, pod, namespace=namespace)
+
+
+@pytest.mark.parametrize(
+    ("switch", "why"),
+    [
+        (switch_nodes, "does not redirect kubernetes.io/aws-ebs"),
+        (switch_controllers, "The controllers do not redirect kubernetes.io/aws-ebs"),
+    ],
+    ids=["nodes", "controllers"],
+)
+def test_a_volume_is_not_deleted_once_what_it_relies_on_has_changed(
+    tmp_path: Path, switch: Callable[[Ground, bool], Awaitable[None]], why: str
+) -> None:
+    """Somebody switches them after the question, right before the first delete."""
+
+    async def story(it: Ground) -> None:
+        volumes = await uids(it, PERSISTENT_VOLUMES)
+
+        async def switch_off(_volume: str) -> None:
+            await switch(it, False)
+
+        it.writer = Meddling(it.writer, "patch PersistentVolume", switch_off)
+        with pytest.raises(Halted, match=why):
+            await it.applying(how=How(at_once=1)).begin(await it.plan(Goal.CONVERT, EBS), {})
+        assert await uids(it, PERSISTENT_VOLUMES) == volumes, "nothing is deleted"
+        await switch(it, True)
+        run = (await it.journals().runs())[-1]
+        await it.applying().undo(run.id)
+        assert await uids(it, PERSISTENT_VOLUMES) == volumes
+        await is_well(it)
+
+    live(story, tmp_path)
+
+
+def test_a_volume_waits_for_a_driver_that_is_started_anew(tmp_path: Path) -> None:
+    async def story(it: Ground) -> None:
+        drivers = {
+            name: obj["spec"]["drivers"] for name, obj in (await listed(it, CSI_NODES)).items()
+        }
+
+        async def unregister(_volume: str) -> None:
+            for name in drivers:
+                await merge(it, CSI_NODE.format(name), {"spec": {"drivers": []}})
+
+        it.writer = Meddling(it.writer, "patch PersistentVolume", unregister)
+        patience = Patience(detach=20)
+        with pytest.raises(Halted, match=r"ebs\.csi\.aws\.com to be registered on "):
+            await it.applying(how=How(patience=patience, at_once=1)).begin(
+                await it.plan(Goal.CONVERT, EBS), {}
+            )
+        assert await native(it) == 0
+        for name, its_drivers in drivers.items():
+            await merge(it, CSI_NODE.format(name), {"spec": {"drivers": its_drivers}})
+        run = (await it.journals().runs())[-1]
+        await it.applying().resume(run.id)
         assert await native(it) == 5
         await is_well(it)
 

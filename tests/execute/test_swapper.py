@@ -7,12 +7,15 @@ import asyncio
 import pytest
 
 from replant.cluster.ports import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES
+from replant.execute.runtime.late_look import LateLook
 from replant.execute.swapper import Swapper
 from replant.execute.swapping import ReplaceVolume
+from replant.execute.world import World
 from replant.objects import Object
 from replant.plan.model import SavedVolume
 from replant.swap import moves, twin
 from tests.execute.memory import Api, Clock
+from tests.execute.steps.test_conditions import EBS
 from tests.swap.test_moves import BACK, NEW, STORED_HELD, SWAP, claim, volume
 
 VOLUME = PERSISTENT_VOLUMES.plural, "", "data"
@@ -50,9 +53,9 @@ def replaced(
     api.on_write = Controllers(api, missed, lost).hear
     act = ReplaceVolume(
         why="", swap=swap, volume=there, claim=claim("Lost"),
-        saved=SavedVolume(volume=swap.before), written=True,
+        saved=SavedVolume(volume=swap.before), written=True, disk=EBS,
     )  # fmt: skip
-    last = asyncio.run(Swapper(api, api, clock.sleep).replace(act))
+    last = asyncio.run(Swapper(api, api, LateLook(api, World()), clock.sleep).replace(act))
     return last, api, clock
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from replant.core.convert.conditions import Conditions
 from replant.objects import Object
 from replant.swap import moves, twin
 from replant.swap.moves import Swap, next_move
@@ -155,3 +156,15 @@ def test_a_volume_that_no_claim_has_needs_nobody_to_be_told() -> None:
     swap = Swap(twin.backup_of(free), twin.native(free), saved=frozenset({"old"}))
     made = volume(twin.held(twin.native(free)), "new", phase="Available")
     assert isinstance(next_move(swap, made, None), moves.Patch)
+
+
+@pytest.mark.parametrize("swap", [SWAP, BACK], ids=["convert", "back"])
+def test_nothing_is_deleted_that_relies_on_what_has_changed(swap: Swap) -> None:
+    there = volume(twin.held(swap.before), swap.before["metadata"]["uid"])
+    assert isinstance(next_move(swap, there, claim()), moves.Delete)
+    switched = Conditions(broken="n1 does not redirect kubernetes.io/aws-ebs.")
+    move = next_move(swap, there, claim(), switched)
+    assert isinstance(move, moves.Stuck)
+    assert "n1 does not redirect" in move.why
+    late = Conditions(missing="ebs.csi.aws.com to be registered on n1")
+    assert next_move(swap, there, claim(), late) == moves.Await(late.missing)

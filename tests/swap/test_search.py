@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from replant.core.convert.conditions import MET, Conditions
 from replant.objects import Object
 from replant.swap import moves, twin
 from replant.swap.conduct import Conduct, Decide
@@ -29,15 +30,15 @@ KEPT = CONVERT._replace(deletes=False)
 def differing(change: Callable[[Swap, Seen, Seen, Move], Move]) -> Conduct:
     """The real conduct, with each of its moves as ``change`` would have it."""
 
-    def decide(swap: Swap, volume: Seen, claim: Seen) -> Move:
-        return change(swap, volume, claim, next_move(swap, volume, claim))
+    def decide(swap: Swap, volume: Seen, claim: Seen, conditions: Conditions) -> Move:
+        return change(swap, volume, claim, next_move(swap, volume, claim, conditions))
 
     return Conduct(decide)
 
 
 def mistaken(change: Callable[[Swap], Swap]) -> Conduct:
     """The real conduct, mistaken about what is to be done."""
-    decide: Decide = lambda swap, volume, claim: next_move(change(swap), volume, claim)  # noqa: E731
+    decide: Decide = lambda swap, *seen: next_move(change(swap), *seen)  # noqa: E731
     return Conduct(decide)
 
 
@@ -54,10 +55,10 @@ def _told(swap: Swap, volume: Object, claim: Object) -> Object:
     return {**claim, "metadata": {**claim["metadata"], "annotations": says}}
 
 
-def delete_without_retain(_swap: Swap, volume: Seen, _claim: Seen, move: Move) -> Move:
+def delete_without_retain(swap: Swap, volume: Seen, claim: Seen, conditions: Conditions) -> Move:
+    move = next_move(swap, volume, claim, conditions)
     if volume and _sets_policy(move, twin.RETAIN):
-        metadata = volume["metadata"]
-        return moves.Delete(metadata["uid"], metadata["resourceVersion"])
+        return next_move(swap, twin.held(volume), claim, conditions)
     return move
 
 
@@ -137,12 +138,16 @@ def finalizers_count(swap: Swap) -> Swap:
     return replace(swap, before={**before, "metadata": {**before["metadata"], "finalizers": had}})
 
 
-def claim_never_goes(swap: Swap, volume: Seen, claim: Seen) -> Move:
+def conditions_passed_over(swap: Swap, volume: Seen, claim: Seen, _seen: Conditions) -> Move:
+    return next_move(swap, volume, claim, MET)
+
+
+def claim_never_goes(swap: Swap, volume: Seen, claim: Seen, conditions: Conditions) -> Move:
     """As if a claim that is being deleted were any other."""
     if claim:
         metadata = {k: it for k, it in claim["metadata"].items() if k != "deletionTimestamp"}
         claim = {**claim, "metadata": metadata}
-    return next_move(swap, volume, claim)
+    return next_move(swap, volume, claim, conditions)
 
 
 def all_finalizers_accepted(swap: Swap) -> Swap:
@@ -159,7 +164,7 @@ def policy_of_in_tree(swap: Swap) -> Swap:
 
 WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
     "deleted without Retain": (
-        CONVERT, differing(delete_without_retain), Harm.DELETED, "Replant deletes the volume.",
+        CONVERT, Conduct(delete_without_retain), Harm.DELETED, "Replant deletes the volume.",
     ),
     "created without holding": (
         CONVERT, differing(create_without_holding), Harm.DELETED,
@@ -225,6 +230,16 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
     "made by hand, policy as it was": (
         CONVERT._replace(by_hand=True), mistaken(policy_of_in_tree), Harm.CHANGED,
         "Replant gives the volume the policy Delete",
+    ),
+    "nodes not looked at again": (
+        CONVERT, Conduct(looks_again=False), Harm.SWITCHED, "which no longer redirect",
+    ),
+    "put back, nodes not looked at again": (
+        BACK, Conduct(looks_again=False), Harm.SWITCHED, "which no longer redirect",
+    ),
+    "deleted whatever the nodes do": (
+        KEPT, Conduct(conditions_passed_over), Harm.SWITCHED,
+        "Replant looks at the nodes and the controllers, right before the delete.",
     ),
     "whose finalizer is gone was changed": (
         CONVERT, mistaken(finalizers_count), Harm.STUCK, "The journal has the whole of the volume",

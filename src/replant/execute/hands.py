@@ -51,6 +51,7 @@ from replant.execute.making import LookAtThese, MakeObject, RemoveObject
 from replant.execute.mirror import Mirror
 from replant.execute.retemplating import RewriteTemplate
 from replant.execute.rewriting import LookAtPendingClaims
+from replant.execute.runtime.late_look import LateLook
 from replant.execute.scaling import LookAtWorkload, ScaleWorkload
 from replant.execute.steps.attachments import (
     DeleteAttachment,
@@ -99,7 +100,7 @@ class Hands:
         self._writer = writer
         self._mirror = mirror
         self._actuator = actuator
-        self._swapper = Swapper(reader, writer, sleep)
+        self._swapper = Swapper(reader, writer, LateLook(reader, mirror.world), sleep)
         self._free = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def do(self, act: Act) -> object:

@@ -48,7 +48,7 @@ class Mirror:
 
     def __init__(self, reader: Reader, world: World, timing: Timing, notice: Notice) -> None:
         self._reader = reader
-        self._world = world
+        self.world = world
         self._timing = timing
         self._notice = notice
         self._tasks: dict[Resource, asyncio.Task[None]] = {}
@@ -96,11 +96,11 @@ class Mirror:
             try:
                 body = await self._reader.get(NODES, name)
             except Missing:
-                if known := self._world.node(name):
-                    self._world.remove(NODES, known)
+                if known := self.world.node(name):
+                    self.world.remove(NODES, known)
                 return None
             found = _decode(NODES, body)
-            self._world.put(NODES, found)
+            self.world.put(NODES, found)
             return found if isinstance(found, Node) else None
 
         seen = await insist(node, self._timing, self._notice)
@@ -109,13 +109,13 @@ class Mirror:
             lambda: self._pages(PODS, selected), self._timing, self._notice
         )
         pods = tuple(it for it in records if isinstance(it, Pod))
-        self._world.refresh_pods(name, pods, version)
+        self.world.refresh_pods(name, pods, version)
         self.changed.set()
         return FreshNode(seen, pods, version)
 
     def take(self, resource: Resource, obj: Object) -> None:
         """Learn at once of what we have written ourselves."""
-        self._world.put(resource, convert(obj, WATCHED[resource]))
+        self.world.put(resource, convert(obj, WATCHED[resource]))
         self.changed.set()
 
     async def _follow(self, resource: Resource, version: str) -> None:
@@ -153,15 +153,15 @@ class Mirror:
                 return _BOOKMARK.decode(body).metadata.resource_version
         record = _decode(resource, body)
         if type_ == DELETED:
-            self._world.remove(resource, record)
+            self.world.remove(resource, record)
         else:
-            self._world.put(resource, record)
+            self.world.put(resource, record)
         self.changed.set()
         return record.metadata.resource_version
 
     async def _list(self, resource: Resource) -> str:
         records, version = await insist(lambda: self._pages(resource), self._timing, self._notice)
-        self._world.replace(resource, records)
+        self.world.replace(resource, records)
         self.changed.set()
         return version
 

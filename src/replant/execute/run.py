@@ -367,21 +367,28 @@ class Applying:
             case RemoveObjects():
                 return Removing(step, run.header.id, timeout=how.patience.pods)
             case SwapVolumes():
-                return self._swapping(step, Backups.of(run.entries))
+                return self._swapping(step, run, Backups.of(run.entries))
             case RestoreVolumes():
                 settled = bool(step.saved) or run.was_done
-                return self._swapping(step, Backups.of(run.entries, step.saved), settled=settled)
+                backups = Backups.of(run.entries, step.saved)
+                return self._swapping(step, run, backups, settled=settled)
             case RewriteTemplates():
                 return Retemplating(step, timeout=how.patience.pods)
             case ScaleWorkloads():
                 return Scaling(step, timeout=how.patience.pods)
 
     def _swapping(
-        self, step: SwapVolumes | RestoreVolumes, backups: Backups, *, settled: bool = False
+        self,
+        step: SwapVolumes | RestoreVolumes,
+        run: Run,
+        backups: Backups,
+        *,
+        settled: bool = False,
     ) -> Stage:
         return Swapping(
             step, backups, at_once=self._how.at_once or AT_ONCE,
             timeout=self._how.patience.detach, settled=settled,
+            sees_controllers=bool(run.plan.control_plane.replicas),
         )  # fmt: skip
 
     async def _verified(self, plan: Plan, run: Run, engine: Engine) -> Sequence[Checked]:

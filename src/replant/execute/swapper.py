@@ -15,7 +15,9 @@ from replant.cluster.ports import (
     Resource,
     Writer,
 )
+from replant.core.convert.conditions import MET, Conditions, Disk
 from replant.errors import Conflict, Missing, Uncertain
+from replant.execute.runtime.late_look import LateLook
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume, Seen
 from replant.objects import Object
 from replant.plan.model import VolumeSwap
@@ -39,9 +41,10 @@ _MISSED = 0.3
 class Swapper:
     """Carries the moves of volumes out."""
 
-    def __init__(self, reader: Reader, writer: Writer, sleep: Sleep) -> None:
+    def __init__(self, reader: Reader, writer: Writer, late: LateLook, sleep: Sleep) -> None:
         self._reader = reader
         self._writer = writer
+        self._late = late
         self.sleep = sleep
         self.narrows = asyncio.Semaphore(AWAY_AT_ONCE)
 
@@ -62,6 +65,10 @@ class Swapper:
     async def rehearse(self, swap: moves.Swap) -> None:
         """See that the API server would take what is to come, while all is as it was."""
         await self._writer.rehearse(PERSISTENT_VOLUMES, swap.after)
+
+    async def conditions(self, disk: Disk) -> Conditions:
+        """Whether the volume may be deleted at this moment."""
+        return await self._late.conditions(disk)
 
     async def nudge(self, swap: moves.Swap, move: moves.Nudge) -> Object:
         """Change the claim of a volume; the claim as it is then."""
@@ -129,6 +136,9 @@ class _Way:
         self._swap = act.swap
         self._volume = act.volume
         self._claim = act.claim
+        self._disk = act.disk
+        self._conditions: Conditions | None = None
+        """As they were seen right before the volume is deleted; None where nobody has looked."""
         self._narrows = narrows
         self._is_narrow = False
         self._rehearsed = False
@@ -141,13 +151,14 @@ class _Way:
         """Move on; the last move says why it went no further."""
         failures = 0
         while True:
-            move = next_move(self._swap, self._volume, self._claim)
+            move = next_move(self._swap, self._volume, self._claim, self._conditions or MET)
             try:
                 if not await self._does(move):
                     return move
                 failures = 0
             except (Conflict, Missing, Uncertain):
                 failures += 1
+                self._conditions = None
                 if failures >= _FAILURES:
                     raise
                 await self._look()
@@ -158,6 +169,8 @@ class _Way:
         match move:
             case moves.Done() | moves.Stuck() | moves.Outdated():
                 return False
+            case moves.Await() if self._conditions:
+                return False  # it is not deleted yet, and others need its place
             case moves.Await(otherwise=telling) if telling and self._is_missed():
                 await self._tell(telling)
             case moves.Await():
@@ -169,6 +182,10 @@ class _Way:
             case moves.Patch() | moves.Delete() | moves.Create():
                 await self._rehearse()
                 await self._enter_or_leave_narrows(move)
+                if isinstance(move, moves.Delete) and self._conditions is None:
+                    self._conditions = await self._swapper.conditions(self._disk)
+                    return True
+                self._conditions = None
                 self._volume = await self._swapper.change(swap.name, move)
         return True
 

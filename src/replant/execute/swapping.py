@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from msgspec import to_builtins
 from msgspec.json import decode
 
+from replant.core.convert.conditions import Disk
 from replant.errors import TranslationError
 from replant.execute.acts import (
     Act,
@@ -25,7 +26,9 @@ from replant.execute.leading import Leading, new_leader
 from replant.execute.world import World
 from replant.objects import Object
 from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
+from replant.routing.names import csi_name, in_tree_name
 from replant.swap import moves, twin
+from replant.translate import plugin_for_driver
 
 AT_ONCE = 16
 """So many volumes are on their way at a time, unless somebody says otherwise."""
@@ -70,6 +73,7 @@ class ReplaceVolume(Act):
     saved: SavedVolume
     written: bool
     """Whether the journal has that already."""
+    disk: Disk
 
     @property
     def target(self) -> str:
@@ -81,13 +85,6 @@ class ReplaceVolume(Act):
         """The volume that goes, and its claim: nothing else names the disk for a moment."""
         made: Object = to_builtins(self.saved)
         return None if self.written else made
-
-
-class _Later(NamedTuple):
-    """A volume that others have to do something about first."""
-
-    due: float
-    what: str
 
 
 @dataclass(slots=True)
@@ -127,8 +124,11 @@ class Swapping:
         at_once: int,
         timeout: float,
         settled: bool = False,
+        sees_controllers: bool = False,
     ) -> None:
-        """``settled`` is whether the conversion had come to its end that is taken back."""
+        """``settled`` is whether the conversion had come to its end that is taken back,
+        ``sees_controllers`` whether the plan has seen the pods of kube-controller-manager."""
+        self._sees_controllers = sees_controllers
         self._settled = settled
         self._step = step
         self._back = isinstance(step, RestoreVolumes)
@@ -138,7 +138,10 @@ class Swapping:
         self._volumes = {it.name: it for it in step.volumes}
         self._queue = deque(step.volumes)
         self._under_way: dict[str, Act] = {}
-        self._later: dict[str, _Later] = {}
+        self._later: dict[str, float] = {}
+        """When to look again at a volume that others have to do something about first."""
+        self._waits: dict[str, str] = {}
+        """What a volume waits for, also while it is looked at again."""
         self._looked = False
         self._room_since: float | None = None
         """Since when another could be on its way."""
@@ -156,14 +159,14 @@ class Swapping:
             self._bystanders = Bystanders.of(self._step.volumes, world)
         if not self._looked and self._queue:
             return Decision(acts=[self._look(self._step.volumes)])
-        for name, later in list(self._later.items()):
-            if later.due <= now:
+        for name, due in list(self._later.items()):
+            if due <= now:
                 del self._later[name]
                 self._queue.append(self._volumes[name])
         if self._leading and (held_up := self._held_up(self._leading, world, now)):
             return held_up
         held_back = not self._take_on_their_way(world, now)
-        waits = [self._wait(name, later.what) for name, later in self._later.items()]
+        waits = [self._wait(name, what) for name, what in self._waits.items()]
         total = len(self._volumes)
         left = len(self._queue) + len(self._under_way) + len(self._later)
         notes, self._notes = self._notes, []
@@ -194,8 +197,11 @@ class Swapping:
         while self._queue and len(self._under_way) < self._at_once and not self._failed:
             volume = self._queue.popleft()
             if volume.free_of and (why := self._not_free(volume, world, now)):
-                self._later[volume.name] = _Later(now + 1.0, why)
-            elif act := self._next(volume):
+                self._later[volume.name], self._waits[volume.name] = now + 1.0, why
+                continue
+            if volume.free_of:
+                self._waits.pop(volume.name, None)
+            if act := self._next(volume):
                 self._under_way[volume.name] = act
         return True
 
@@ -308,7 +314,7 @@ class Swapping:
         )
         return ReplaceVolume(
             why=self._step.title, swap=swap, volume=found, claim=claim, saved=saved,
-            written=saved in known,
+            written=saved in known, disk=_disk(volume, swap, self._sees_controllers),
         )  # fmt: skip
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
@@ -329,13 +335,14 @@ class Swapping:
         name = act.swap.name
         self._backups.add(act.saved)
         del self._under_way[name]
+        self._waits.pop(name, None)
         match outcome:
             case moves.Done(note):
                 self._notes += [note] if note else []
             case moves.Stuck(why):
                 self._failed = why
             case moves.Await(what):
-                self._later[name] = _Later(now + AGAIN, what)
+                self._later[name], self._waits[name] = now + AGAIN, what
             case moves.Nudge():
                 self._queue.appendleft(self._volumes[name])  # its claim waits for us
             case _:
@@ -345,6 +352,22 @@ class Swapping:
 def _native(volume: VolumeSwap, before: Object) -> Object:
     made = twin.native(before, volume.annotations)
     return twin.held(made) if volume.retain else made
+
+
+def _disk(volume: VolumeSwap, swap: moves.Swap, sees_controllers: bool) -> Disk:
+    both = (swap.before, swap.after)
+    in_tree: Object = next((it["spec"] for it in both if not twin.is_native(it)), {})
+    plugin = plugin_for_driver(volume.driver) or ""
+    return Disk(
+        name=volume.name,
+        claim=volume.claim,
+        plugin=plugin,
+        driver=volume.driver,
+        in_tree=in_tree_name(plugin, in_tree) if in_tree else "",
+        csi=csi_name(volume.driver, volume.handle),
+        in_use=not volume.free_of,
+        sees_controllers=sees_controllers,
+    )
 
 
 def _bare(obj: Object | None) -> Object | None:

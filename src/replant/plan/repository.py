@@ -16,8 +16,9 @@ from replant.plan.classes import ClassWay, class_change, twin_class
 from replant.plan.convert import Asked, chosen_volumes, chosen_workloads, class_plugins
 from replant.plan.deletion_secrets import deletion_secret
 from replant.plan.inline import InlineChange, strategic_patch, unsuited_disk
+from replant.plan.lost_fields import losses_of
 from replant.plan.owners import OWNERS, owner_of_stored
-from replant.plan.verdicts import ACCEPT_UNSUITED, about_to_go, losses_of, unsuited
+from replant.plan.verdicts import ACCEPT_UNSUITED, about_to_go, unsuited
 from replant.swap import twin
 from replant.translate import dropped_parameters
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
 
+from replant.core.convert.conditions import Place, why_only_unused
 from replant.core.convert.finalizers import unknown_finalizers
 from replant.core.convert.rbd_images import misread_image
 from replant.core.convert.reclaim import is_kept_only_in_tree
@@ -19,26 +19,17 @@ from replant.inventory.quantities import amount
 from replant.inventory.storage_records import PersistentVolumeClaim
 from replant.objects import Object
 from replant.plan.deletion_secrets import deletion_secret
+from replant.plan.lost_fields import losses_of, no_way_back
 from replant.plan.owners import owner_of_stored
 from replant.plan.pausing import loses_claims
 from replant.plan.situation import Situation
 from replant.routing.names import csi_name, in_tree_name
 from replant.swap import twin
-from replant.translate import plugin_of, pv_to_in_tree
+from replant.translate import plugin_of
 from replant.translate.gce_pd import UNSPECIFIED
-from replant.translate.losses import Start, losses
 
 _MODIFYING = ("Pending", "InProgress")
 _EXPANDING = ("Resizing", "FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
-
-_HARMLESS = (
-    "metadata.",
-    "spec.nodeAffinity",
-    "spec.awsElasticBlockStore.volumeID",
-    "spec.azureDisk.diskName",
-    "spec.azureFile.secretNamespace",
-)
-"""Fields that come back in other words and say the same."""
 
 KEPT_IN_TREE = (
     "It names no provisioner, so nobody deletes its disk today; the driver would. Set Delete again "
@@ -239,14 +230,21 @@ class Judge:
 
         One that is nowhere may be anywhere a moment later, and may be on its way from somewhere.
         """
-        for node in sorted(places) or sorted(self.inventory.nodes):
-            if in_tree in self._held.get(node, frozenset()):
-                return f"it is attached to {node} by the in-tree plugin"
-            if not self._migrates(node, plugin):
-                return f"{node} does not redirect {plugin}"
-            if not self.situation.controller.migrates(plugin):
-                return f"the controllers do not redirect {plugin}"
-        return ""
+        nodes = sorted(places) or sorted(self.inventory.nodes)
+        return why_only_unused(
+            (self._place(node, plugin) for node in nodes),
+            plugin,
+            in_tree,
+            controllers=self.situation.controller.migrates(plugin),
+        )
+
+    def _place(self, node: str, plugin: str) -> Place:
+        return Place(
+            node=node,
+            redirects=self._migrates(node, plugin),
+            has_driver=True,  # that it is not is a reason of its own
+            volumes=self._held.get(node, frozenset()),
+        )
 
     def holders(self, names: Iterable[str]) -> set[str]:
         """The nodes where a disk is attached or in use by one of these names."""
@@ -367,35 +365,3 @@ def _is_expanding(claim: PersistentVolumeClaim) -> bool:
         return True
     has = amount((status.capacity or {}).get("storage"))
     return 0 < has < amount(((wanted.requests if wanted else None) or {}).get("storage"))
-
-
-def losses_of(plugin: str, pv: Object, after: Object) -> Iterator[str]:
-    """What the twin no longer says, in the words of the list of losses."""
-    try:
-        again = pv_to_in_tree(after)
-    except TranslationError:
-        again = {}  # nothing tells what it has kept, so that all that may be lost counts as lost
-    for loss in losses(plugin, Start.IN_TREE):
-        if not loss.field.startswith(_HARMLESS):
-            was = _at(pv, loss.field)
-            if was is not None and was != _at(again, loss.field):
-                yield f"{loss.field}: {loss.why}"
-
-
-def no_way_back(after: Object) -> str:
-    """What is to be known of a twin that loses nothing, but that nobody could translate back."""
-    try:
-        pv_to_in_tree(after)
-    except TranslationError as error:
-        return (
-            f"could not be translated back ({error.field}: {error.reason}). That takes nothing "
-            "from its twin, and --undo does not need it: the journal keeps the whole volume."
-        )
-    return ""
-
-
-def _at(obj: Object, path: str) -> Any:
-    value: Any = obj
-    for step in path.split("."):
-        value = value.get(step) if isinstance(value, dict) else None
-    return value

@@ -50,6 +50,8 @@ class Act(Enum):
     LABEL = "label"
     ADD_FINALIZER = "add finalizer"
     RECLAIM = "reclaim"
+    LOOK_AGAIN = "look again"
+    SWITCH = "switch"
 
 
 class Event(NamedTuple):
@@ -88,7 +90,10 @@ def _replant(mind: Mind, world: World) -> Iterator[Event]:
             # Whoever has waited long enough begins with what the journal has by then.
             yield Event(Act.BEGIN_ANEW, world.with_replant(_STARTED))
         return
-    blind = replant._replace(look=None)
+    if mind.is_to_look_again(world):
+        yield Event(Act.LOOK_AGAIN, mind.looking_again(world))
+        return
+    blind = replant.blind
     move = mind.move(world)
     if isinstance(move, moves.Await):
         yield Event(Act.LOOK, mind.seeing(world.with_replant(blind)))
@@ -175,7 +180,7 @@ def _other_controller(mind: Mind, world: World) -> Iterator[Event]:
 def _person(mind: Mind, world: World) -> Iterator[Event]:
     case, volume, claim = mind.case, world.volume, world.claim
     unclaimed = case.claimed and not (claim and claim.own and not claim.going)
-    kinds = unclaimed + world.meddled + world.labelled
+    kinds = unclaimed + world.meddled + world.labelled + (not world.redirects)
     if claim and claim.going:
         yield Event(Act.CLAIM_GOES, world.with_claim(None), by_itself=False)
     if claim is None and case.claimed:
@@ -190,6 +195,9 @@ def _person(mind: Mind, world: World) -> Iterator[Event]:
         yield Event(Act.DELETE_CLAIM, after, by_itself=False)
         going = after.with_claim(claim._replace(going=True))
         yield Event(Act.DELETE_USED_CLAIM, going, by_itself=False)
+    if world.redirects and world.replant.redirects is None:
+        # The last look counts: nobody can look and delete in one act.
+        yield Event(Act.SWITCH, world._replace(redirects=False), by_itself=False)
     if volume is None or volume.going:
         return
     if not world.meddled:

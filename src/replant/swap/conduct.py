@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from replant.core.convert.conditions import MET, Conditions
 from replant.objects import Object
 from replant.swap import moves, twin
 from replant.swap.world import (
@@ -22,6 +23,7 @@ from replant.swap.world import (
     Journal,
     Look,
     Phase,
+    Replant,
     Stage,
     Volume,
     World,
@@ -39,7 +41,8 @@ from replant.swap.world import (
     without_the_gone,
 )
 
-Decide = Callable[[moves.Swap, Object | None, Object | None], moves.Move]
+Decide = Callable[[moves.Swap, Object | None, Object | None, Conditions], moves.Move]
+SWITCHED = Conditions(broken="A node or the controllers do not redirect its plugin.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,8 @@ class Conduct:
     decide: Decide = moves.next_move
     journal_first: bool = True
     """Whether a volume is written down before anything is done to it."""
+    looks_again: bool = True
+    """Whether it looks right before a delete at what it relies on."""
 
 
 def noted(case: Case, journal: Journal, seen: Volume | None, *, back: bool) -> Journal | None:
@@ -96,19 +101,20 @@ class Mind:
     def __init__(self, case: Case, conduct: Conduct) -> None:
         self.case = case
         self.conduct = conduct
-        self._known: dict[tuple[bool, Journal, Look], moves.Move] = {}
+        self._known: dict[tuple[bool, Journal, Look, bool | None], moves.Move] = {}
 
     def move(self, world: World) -> moves.Move:
         """What it does next, with what it has seen."""
         look = world.replant.seen
         back = self.case.back != world.turned
         journal = world.replant.owed or world.journal
-        key = back, journal, look
+        key = back, journal, look, world.replant.redirects
         if key not in self._known:
             volume = volume_object(look.volume, self.case) if look.volume else None
             claim = claim_object(look.claim) if look.claim else None
             swap = swap_of(self.case, journal, back=back)
-            self._known[key] = self.conduct.decide(swap, volume, claim)
+            conditions = SWITCHED if world.replant.redirects is False else MET
+            self._known[key] = self.conduct.decide(swap, volume, claim, conditions)
         return self._known[key]
 
     def seeing(self, world: World) -> World:
@@ -126,6 +132,19 @@ class Mind:
             replant = replant._replace(stage=Stage.ACT)
         return self.concluded(world.with_replant(replant))
 
+    def is_to_look_again(self, world: World) -> bool:
+        """Whether it is about to delete the volume, and has not seen what it relies on."""
+        return (
+            self.conduct.looks_again
+            and world.replant.redirects is None
+            and isinstance(self.move(world), moves.Delete)
+        )
+
+    def looking_again(self, world: World) -> World:
+        """The world once Replant has looked at nodes and controllers, right before a delete."""
+        seen = world.replant._replace(redirects=world.redirects)
+        return self.concluded(world.with_replant(seen))
+
     def written(self, world: World) -> World:
         """The world once the journal has what was owed."""
         replant = world.replant
@@ -142,13 +161,13 @@ class Mind:
             return world
         match self.move(world):
             case moves.Done():
-                replant = replant._replace(stage=Stage.DONE, look=None, owed=None)
+                replant = Replant(Stage.DONE)
             case moves.Stuck():
-                replant = replant._replace(stage=Stage.STUCK, look=None, owed=None)
+                replant = Replant(Stage.STUCK)
             case moves.Outdated():
-                replant = replant._replace(stage=Stage.FRESH, look=None, owed=None)
+                replant = Replant(Stage.FRESH)
             case moves.Await(otherwise=None):
-                replant = replant._replace(look=None)
+                replant = replant.blind
         return world.with_replant(replant)
 
     def tidied(self, world: World, before: World) -> World:
@@ -163,7 +182,7 @@ class Mind:
         touched = world.volume is not before.volume or world.claim is not before.claim
         if touched and world.replant.look and self._is_refused(world):
             # Whatever else happens, it is refused by now; then Replant looks again.
-            world = world.with_replant(world.replant._replace(look=None))
+            world = world.with_replant(world.replant.blind)
         if world.journal is before.journal and _same_uid(world.volume, before.volume):
             return world
         return renumbered(world)
@@ -219,7 +238,7 @@ def done(world: World, move: moves.Move) -> World | None:
             raise AssertionError(f"{move} changes nothing")
     gone = after is not None and after.going and not after.finalizers
     seen = look._replace(volume=None if gone else after)
-    return world._replace(volume=after, replant=replant._replace(look=seen))
+    return world._replace(volume=after, replant=replant._replace(look=seen, redirects=None))
 
 
 def _nudged(claim: Claim | None, patch: Object) -> Claim | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from replant.core.convert.conditions import MET, Conditions
 from replant.core.convert.finalizers import unknown_finalizers
 from replant.objects import Object, name_of
 from replant.swap import twin
@@ -112,8 +113,13 @@ class Stuck:
 Move = Patch | Delete | Create | Nudge | Await | Outdated | Done | Stuck
 
 
-def next_move(swap: Swap, volume: Object | None, claim: Object | None) -> Move:
-    """The next move, from the volume and the claim as they are; None is one that is not there."""
+def next_move(
+    swap: Swap, volume: Object | None, claim: Object | None, conditions: Conditions = MET
+) -> Move:
+    """The next move, from the volume and the claim as they are; None is one that is not there.
+
+    A Delete counts only with the conditions as they were seen right before it.
+    """
     if volume is None:
         return Create(twin.held(swap.after))
     uid = volume["metadata"]["uid"]
@@ -122,7 +128,7 @@ def next_move(swap: Swap, volume: Object | None, claim: Object | None) -> Move:
     if twin.source(volume) == twin.source(swap.after):
         return _settle(swap, volume, claim)
     if uid == swap.before["metadata"]["uid"]:
-        return _take_away(swap, volume)
+        return _take_away(swap, volume, conditions)
     return Stuck(
         f"{name_of(volume)} is neither the volume that was to be replaced nor the one that "
         "replaces it: somebody has made another under its name. Both are in the journal."
@@ -140,7 +146,7 @@ def _let_go(swap: Swap, volume: Object) -> Move:
     return Patch(_patch(volume, metadata={"finalizers": None}))
 
 
-def _take_away(swap: Swap, volume: Object) -> Move:
+def _take_away(swap: Swap, volume: Object, conditions: Conditions) -> Move:
     metadata = volume["metadata"]
     if metadata["uid"] not in swap.saved or _essence(volume) != _essence(swap.before):
         return Outdated()
@@ -148,6 +154,13 @@ def _take_away(swap: Swap, volume: Object) -> Move:
         return stuck
     if twin.policy(volume) != twin.RETAIN:
         return Patch(_patch(volume, spec={"persistentVolumeReclaimPolicy": twin.RETAIN}))
+    if conditions.broken:
+        return Stuck(
+            f"{name_of(volume)} is not deleted. {conditions.broken} That was not so when the plan "
+            "was made. The volume keeps the policy Retain until the run is resumed or taken back."
+        )
+    if conditions.missing:
+        return Await(conditions.missing)
     return Delete(metadata["uid"], metadata["resourceVersion"])
 
 

@@ -104,6 +104,8 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
         return Harm.DELETED if kept else None
     if event.act is Act.RECLAIM:
         return Harm.DELETED if before.volume and before.volume.going is Going.BY_REPLANT else None
+    if _is_deleted(before, world) and not before.redirects:
+        return Harm.SWITCHED
     if before.volume and not world.volume and not _is_named(case, world):
         # What a person deletes before Replant has begun with it is the person's own.
         by_person = before.volume.going is Going.BY_A_PERSON and event.act is not Act.CHANGE
@@ -112,7 +114,8 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
     if stage is before.replant.stage:
         return None
     left_alone = case.claimed and not (world.claim and world.claim.own and not world.claim.going)
-    refused = world.volume is not None and world.volume.finalizers & OTHER
+    unknown = world.volume is not None and world.volume.finalizers & OTHER
+    refused = unknown or not world.redirects
     if stage is Stage.STUCK and not (world.meddled or left_alone or refused):
         return Harm.STUCK
     volume = world.volume
@@ -124,6 +127,12 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
         if not as_was and volume.labelled != world.labelled:
             return Harm.CHANGED
     return None
+
+
+def _is_deleted(before: World, after: World) -> bool:
+    """Whether Replant has just deleted the volume."""
+    was, now = before.volume, after.volume
+    return bool(was and not was.going and (now is None or now.going is Going.BY_REPLANT))
 
 
 def _is_named(case: Case, world: World) -> bool:

@@ -20,6 +20,7 @@ class Harm(StrEnum):
     CHANGED = "changed"
     UNBOUND = "unbound"
     STUCK = "stuck"
+    SWITCHED = "switched"
 
 
 class Happened(Protocol):
@@ -71,6 +72,8 @@ def _sentence(mind: Mind, before: World, event: Event) -> str:
         Act.DELETE_VOLUME: "Somebody deletes the volume",
         Act.LABEL: "Somebody gives the volume a label",
         Act.ADD_FINALIZER: "Another controller gives the volume its finalizer",
+        Act.LOOK_AGAIN: "Replant looks at the nodes and the controllers, right before the delete",
+        Act.SWITCH: "Somebody switches a node or the controllers, which no longer redirect",
         Act.RECLAIM: "The other controller sees that the volume is being deleted, and deletes its "
         "disk",
     }
@@ -126,6 +129,11 @@ def _end(mind: Mind, last: World | None, harm: Harm) -> str:
             if last and last.volume and last.volume.labelled != last.labelled:
                 return "the volume is done, and lacks the label that somebody has given it"
             return f"the volume is done, and its policy is not {policy}, as it was"
+        case Harm.SWITCHED:
+            return (
+                "the volume is deleted although a node or the controllers no longer redirect its "
+                "plugin: its disk would be attached twice, or detached under its pod"
+            )
         case Harm.UNBOUND:
             return "Replant is done, and the claim stays Lost unless the controllers look again"
         case Harm.STUCK:

@@ -138,6 +138,14 @@ class Replant(NamedTuple):
     """None where it is to look before it decides."""
     owed: Journal | None = None
     """What the journal is to become, where that is not written yet."""
+    redirects: bool | None = None
+    """Whether nodes and controllers redirected the plugin, when it looked right before a delete;
+    None where it has not."""
+
+    @property
+    def blind(self) -> Replant:
+        """The same process, once what it has seen may no longer be so."""
+        return self._replace(look=None, redirects=None)
 
     @property
     def seen(self) -> Look:
@@ -163,6 +171,8 @@ class World(NamedTuple):
     """Whether a person has labelled the volume."""
     meddled: bool = False
     """Whether a person has deleted the volume."""
+    redirects: bool = True
+    """Whether the nodes where the disk is in use, and the controllers, redirect its plugin."""
 
     # Many times faster than _replace, of which a search would make hundreds of thousands.
 
@@ -243,7 +253,7 @@ def renumbered(world: World) -> World:
     owed = replant.owed and noted(replant.owed)
     if look:
         look = Look(look.volume, marked(look.claim))
-    replant = Replant(replant.stage, look, owed)
+    replant = Replant(replant.stage, look, owed, replant.redirects)
     return World(volume, marked(claim), journal, replant, *world[4:])
 
 

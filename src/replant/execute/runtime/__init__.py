@@ -1,0 +1,1 @@
+"""What carries the actions of steps out, by asking and writing. Decides nothing."""

@@ -1,0 +1,90 @@
+"""Where disks are in use, as far as watches tell, and what nodes and controllers say right now."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replant.core.convert.conditions import (
+    Conditions,
+    Disk,
+    Place,
+    conditions_of,
+    kubelet_redirects,
+)
+from replant.execute.world import OVER, CsiNode, Node, World
+from replant.gates.versions import Version
+from replant.inventory.controlplane import ControlPlanePod
+from replant.routing import Process
+
+
+@dataclass(frozen=True, slots=True)
+class FreshState:
+    """What the API server says right now of the nodes that matter, and of the control plane."""
+
+    version: Version
+    controllers: Sequence[ControlPlanePod]
+    """The replicas of kube-controller-manager that can be seen."""
+    nodes: Mapping[str, Node | None] = field(default_factory=dict)
+    """None is one that is gone."""
+    csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+
+
+def nodes_in_use(disks: Iterable[Disk], world: World) -> dict[str, set[str]]:
+    """For each disk by its PersistentVolume, the nodes where it is attached, or a pod uses it."""
+    found: dict[str, set[str]] = {it.name: set() for it in disks}
+    called: dict[str, set[str]] = defaultdict(set)
+    for disk in disks:
+        for name in (disk.in_tree, disk.csi):
+            called[name].add(disk.name)
+        for pod in world.pods_using(disk.claim):
+            if pod.spec.node_name and pod.status.phase not in OVER:
+                found[disk.name].add(pod.spec.node_name)
+    for node in world.nodes():
+        for name in node.volumes & called.keys():
+            for disk_name in called[name]:
+                found[disk_name].add(node.metadata.name)
+    for attachment in world.attachments():
+        name_there = attachment.spec.source.persistent_volume_name or ""
+        if name_there in found:
+            found[name_there].add(attachment.spec.node_name)
+    return found
+
+
+def conditions(disk: Disk, nodes: Iterable[str], world: World, fresh: FreshState) -> Conditions:
+    """Whether the PersistentVolume of a disk may be deleted, which is in use on these nodes."""
+    if not disk.in_use:
+        return _unused(disk, nodes, world)
+    version, plugin = fresh.version, disk.plugin
+    controllers = [Process(version, it.gates).migrates(plugin) for it in fresh.controllers]
+    places = [_place(it, disk, world, fresh, all(controllers)) for it in sorted(nodes)]
+    if not places:
+        # It may be attached anywhere a moment later: no node may do that in the tree.
+        everywhere = sorted(it.metadata.name for it in world.nodes())
+        places = [_place(it, disk, world, fresh, all(controllers)) for it in everywhere]
+        places = [it for it in places if not it.redirects]
+    return conditions_of(disk, places, controllers)
+
+
+def _unused(disk: Disk, nodes: Iterable[str], world: World) -> Conditions:
+    for node in sorted(nodes):
+        return Conditions(missing=f"PersistentVolume {disk.name} to be let go by {node}")
+    for pod in world.pods_using(disk.claim):
+        if pod.status.phase not in OVER:
+            return Conditions(missing=f"PersistentVolume {disk.name} to be let go by {pod.name}")
+    return Conditions()
+
+
+def _place(name: str, disk: Disk, world: World, fresh: FreshState, controllers: bool) -> Place:
+    node = fresh.nodes.get(name, world.node(name))
+    if node is None:
+        # It is gone, and what hangs on it is detached by whoever the controllers ask.
+        return Place(node=name, redirects=controllers, has_driver=True, volumes=())
+    csi_node = fresh.csi_nodes.get(name, world.csi_node(name))
+    return Place(
+        node=name,
+        redirects=kubelet_redirects(disk.plugin, csi_node.migrated, node.kubelet or fresh.version),
+        has_driver=disk.driver in csi_node.drivers,
+        volumes=node.volumes,
+    )
