@@ -307,5 +307,14 @@ def test_a_run_stands_on_top() -> None:
     assert "run" not in document(of(pv()))
 
 
+def test_a_volume_that_is_away_is_urgent() -> None:
+    run = RunStanding(id="c1", goal="convert", state="broken off", away=("pv-1", "pv-2"))
+    told = text(of(pv()), run)
+    assert "  away      PersistentVolume pv-1, pv-2: deleted, and not created again\n" in told
+    assert "replant apply --resume" in told
+    assert "restart no kubelet" in told
+    assert document(of(pv()), run)["run"]["away"] == ("pv-1", "pv-2")
+
+
 def test_names_from_the_cluster_cannot_command_a_terminal() -> None:
     assert "\x1b" not in text(of(storage_class("gp2\x1b[31m")))

@@ -168,3 +168,9 @@ def test_nothing_is_deleted_that_relies_on_what_has_changed(swap: Swap) -> None:
     assert "n1 does not redirect" in move.why
     late = Conditions(missing="ebs.csi.aws.com to be registered on n1")
     assert next_move(swap, there, claim(), late) == moves.Await(late.missing)
+
+
+@pytest.mark.parametrize("swap", [SWAP, BACK], ids=["convert", "back"])
+def test_nothing_is_created_while_that_would_detach_a_disk_under_a_pod(swap: Swap) -> None:
+    waits = Conditions(detaching="pod shop/db-0 to end")
+    assert next_move(swap, None, claim("Lost"), waits) == moves.Await("pod shop/db-0 to end")

@@ -45,6 +45,7 @@ def apply(**given: Any) -> int:
     _refuse_unwritable(given)
     if not given["path"]:
         run = _run_to_go_on_with(given)
+        asyncio.run(_create_missing(run, given))
         _go_on_as_begun(given, run)
         return carry_out(run.plan, run, given)
     plan = _read_plan(given)
@@ -164,6 +165,17 @@ def _run_to_go_on_with(given: dict[str, Any]) -> Run:
     if listed.state is not State.UNFINISHED and not given["undo"]:
         raise Refused(f"The run {listed.id} is {listed.state}: there is nothing left to do.")
     return run
+
+
+async def _create_missing(run: Run, given: dict[str, Any]) -> None:
+    """Create the volumes that are away before anything else, and before anybody is asked."""
+    from replant.cluster.live import PATIENT
+    from replant.cluster.writing import LiveWriter
+    from replant.execute.runtime.missing_volumes import create_missing
+
+    if run.state is State.UNFINISHED:
+        async with connected(given, tell, PATIENT) as reader:
+            await create_missing(reader, LiveWriter(reader), run, back=given["undo"], notice=tell)
 
 
 def _go_on_as_begun(given: dict[str, Any], run: Run) -> None:

@@ -185,6 +185,7 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
             waiting_for=found.waits,
             holder=found.at_work,
             since=found.started,
+            away=found.away,
         )
 
     try:

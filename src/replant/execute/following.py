@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from replant.cluster.ports import Reader
 from replant.execute.journal import Journals, Mark, Run, State
 from replant.execute.lease import STATUS, WAITS, Held, is_live, look
+from replant.execute.runtime.missing_volumes import missing_volumes
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Following:
     at_work: str = ""
     """Who carries it out now; nobody, where it has stopped."""
     waits: tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
+    """The PersistentVolumes that the run has deleted and not created again, if nobody is at work.
+    """
 
 
 async def follow(reader: Reader, journals: Journals, now: float) -> Following | None:
@@ -48,6 +52,7 @@ async def follow(reader: Reader, journals: Journals, now: float) -> Following | 
             started=run.header.started,
             at_work=at_work,
             waits=waits,
+            away=() if at_work else tuple(await missing_volumes(reader, run)),
         )
     if not held.elsewhere:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -12,22 +12,19 @@ from replant.cluster.ports import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     Reader,
-    Resource,
     Writer,
 )
 from replant.core.convert.conditions import MET, Conditions, Disk
 from replant.errors import Conflict, Missing, Uncertain
 from replant.execute.runtime.late_look import LateLook
+from replant.execute.runtime.volumes import get, look_at
 from replant.execute.swapping import LookAtVolumes, ReplaceVolume, Seen
 from replant.objects import Object
-from replant.plan.model import VolumeSwap
 from replant.swap import moves
 from replant.swap.moves import next_move
 
 Sleep = Callable[[float], Awaitable[None]]
 
-FEW = 32
-"""Up to so many volumes are asked for one by one; more are listed with all others."""
 AWAY_AT_ONCE = 4
 """So many volumes may be away at a time: the fewer there are, the sooner each is back."""
 _FAILURES = 5
@@ -50,11 +47,7 @@ class Swapper:
 
     async def look(self, act: LookAtVolumes) -> dict[str, Seen]:
         """The volumes and claims of an act, as they are."""
-        if len(act.volumes) <= FEW:
-            return {it.name: await self._look_at(it) for it in act.volumes}
-        volumes = await self._listed(PERSISTENT_VOLUMES, {it.name for it in act.volumes})
-        claims = await self._listed(PERSISTENT_VOLUME_CLAIMS, {it.claim for it in act.volumes})
-        return {it.name: Seen(volumes.get(it.name), claims.get(it.claim)) for it in act.volumes}
+        return await look_at(self._reader, act.volumes)
 
     async def replace(self, act: ReplaceVolume) -> moves.Move:
         """Move on until there is nothing left to do, or only others can do it."""
@@ -66,8 +59,10 @@ class Swapper:
         """See that the API server would take what is to come, while all is as it was."""
         await self._writer.rehearse(PERSISTENT_VOLUMES, swap.after)
 
-    async def conditions(self, disk: Disk) -> Conditions:
-        """Whether the volume may be deleted at this moment."""
+    async def conditions(self, disk: Disk, move: moves.Delete | moves.Create) -> Conditions:
+        """Whether the volume may be deleted, or created, at this moment."""
+        if isinstance(move, moves.Create):
+            return self._late.before_create(disk)
         return await self._late.conditions(disk)
 
     async def nudge(self, swap: moves.Swap, move: moves.Nudge) -> Object:
@@ -93,39 +88,12 @@ class Swapper:
 
     async def volume(self, swap: moves.Swap) -> Object | None:
         """The volume of that name, as it is."""
-        return _decoded(await self._get(PERSISTENT_VOLUMES, swap.name, ""))
+        return _decoded(await get(self._reader, PERSISTENT_VOLUMES, swap.name))
 
     async def claim(self, swap: moves.Swap) -> Object | None:
         """The claim of that name, as it is."""
         namespace, name = swap.claim
-        return _decoded(await self._get(PERSISTENT_VOLUME_CLAIMS, name, namespace))
-
-    async def _look_at(self, volume: VolumeSwap) -> Seen:
-        namespace, _, name = volume.claim.partition("/")
-        return Seen(
-            await self._get(PERSISTENT_VOLUMES, volume.name, ""),
-            await self._get(PERSISTENT_VOLUME_CLAIMS, name, namespace),
-        )
-
-    async def _get(self, resource: Resource, name: str, namespace: str) -> bytes | None:
-        if not name:
-            return None
-        try:
-            return await self._reader.get(resource, name, namespace=namespace)
-        except Missing:
-            return None
-
-    async def _listed(self, resource: Resource, wanted: Iterable[str]) -> dict[str, bytes]:
-        """The objects of these names, each as the server sent it."""
-        names, found = set(wanted), dict[str, bytes]()
-        async for page in self._reader.list_pages(resource):
-            if page.first:
-                found = {}
-            for raw in msgspec.json.decode(page.body, type=_List).items or ():
-                name = msgspec.json.decode(raw, type=_Named).metadata.called
-                if name in names:
-                    found[name] = bytes(raw)
-        return found
+        return _decoded(await get(self._reader, PERSISTENT_VOLUME_CLAIMS, name, namespace))
 
 
 class _Way:
@@ -138,7 +106,7 @@ class _Way:
         self._claim = act.claim
         self._disk = act.disk
         self._conditions: Conditions | None = None
-        """As they were seen right before the volume is deleted; None where nobody has looked."""
+        """As they were seen right before a delete or a create; None where nobody has looked."""
         self._narrows = narrows
         self._is_narrow = False
         self._rehearsed = False
@@ -170,7 +138,7 @@ class _Way:
             case moves.Done() | moves.Stuck() | moves.Outdated():
                 return False
             case moves.Await() if self._conditions:
-                return False  # it is not deleted yet, and others need its place
+                return False  # others need its place among those that are away
             case moves.Await(otherwise=telling) if telling and self._is_missed():
                 await self._tell(telling)
             case moves.Await():
@@ -182,8 +150,8 @@ class _Way:
             case moves.Patch() | moves.Delete() | moves.Create():
                 await self._rehearse()
                 await self._enter_or_leave_narrows(move)
-                if isinstance(move, moves.Delete) and self._conditions is None:
-                    self._conditions = await self._swapper.conditions(self._disk)
+                if isinstance(move, moves.Delete | moves.Create) and self._conditions is None:
+                    self._conditions = await self._swapper.conditions(self._disk, move)
                     return True
                 self._conditions = None
                 self._volume = await self._swapper.change(swap.name, move)
@@ -237,23 +205,6 @@ class _Way:
         self._volume, self._claim = await asyncio.gather(
             self._swapper.volume(self._swap), self._swapper.claim(self._swap)
         )
-
-
-class _Metadata(msgspec.Struct):
-    name: str
-    namespace: str = ""
-
-    @property
-    def called(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-class _Named(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _List(msgspec.Struct):
-    items: list[msgspec.Raw] | None
 
 
 def _decoded(body: bytes | None) -> Object | None:

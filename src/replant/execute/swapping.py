@@ -245,14 +245,17 @@ class Swapping:
         seen = self._seen.pop(volume.name, None)
         if seen is None:
             return self._look((volume,))
-        found = decode(seen.volume, type=dict) if seen.volume else None
-        claim = decode(seen.claim, type=dict) if seen.claim else None
-        plan = self._restoring if self._back else self._swapping
         try:
-            return plan(volume, found, claim)
+            return self.replacement(volume, seen)
         except TranslationError as error:
             self._failed = str(error)
             return None
+
+    def replacement(self, volume: VolumeSwap, seen: Seen) -> ReplaceVolume | None:
+        """What is to be done about a volume as it was seen; None where it needs nothing."""
+        found = decode(seen.volume, type=dict) if seen.volume else None
+        claim = decode(seen.claim, type=dict) if seen.claim else None
+        return (self._restoring if self._back else self._swapping)(volume, found, claim)
 
     def _swapping(
         self, volume: VolumeSwap, found: Object | None, claim: Object | None

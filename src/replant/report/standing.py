@@ -38,6 +38,8 @@ class RunStanding:
     done: int = 0
     """Nodes that are done, of ``total``."""
     total: int = 0
+    away: tuple[str, ...] = ()
+    """The PersistentVolumes that it has deleted and not created again."""
 
 
 def document(standing: Standing, run: RunStanding | None = None) -> dict[str, Any]:
@@ -77,6 +79,13 @@ def _run(run: RunStanding | None) -> Iterator[str]:
         yield f"  held by   {run.holder}" + (f" since {run.since}" if run.since else "")
     for it in run.waiting_for:
         yield f"  waits for {it}"
+    if run.away:
+        yield f"  away      PersistentVolume {_named(run.away)}: deleted, and not created again"
+        yield (
+            f"{_INDENT}Go on at once: replant apply --resume. Until then restart no kubelet and no "
+            "kube-controller-manager:"
+        )
+        yield f"{_INDENT}they would unmount its disk under its pod, and then detach it."
     yield ""
 
 

@@ -118,9 +118,12 @@ def next_move(
 ) -> Move:
     """The next move, from the volume and the claim as they are; None is one that is not there.
 
-    A Delete counts only with the conditions as they were seen right before it.
+    A Delete or a Create counts only with the conditions as they were seen right before it.
     """
     if volume is None:
+        if conditions.detaching:
+            # Without the volume the external-attacher cannot detach the disk: it tries again later.
+            return Await(conditions.detaching)
         return Create(twin.held(swap.after))
     uid = volume["metadata"]["uid"]
     if volume["metadata"].get("deletionTimestamp"):

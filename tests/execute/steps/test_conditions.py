@@ -9,7 +9,12 @@ from msgspec import convert
 
 from replant.cluster.ports import PODS, VOLUME_ATTACHMENTS
 from replant.core.convert.conditions import MET, Conditions
-from replant.execute.steps.conditions import FreshState, conditions, nodes_in_use
+from replant.execute.steps.conditions import (
+    FreshState,
+    before_create,
+    conditions,
+    nodes_in_use,
+)
 from replant.execute.world import CsiNode, Node
 from replant.gates.versions import Version
 from replant.inventory.controlplane import ControlPlanePod
@@ -96,3 +101,28 @@ def test_a_disk_that_must_be_unused_waits_for_whoever_has_it_again() -> None:
     for nodes, who in ((attached(cluster(), "n2"), "n2"), (using(cluster(), ""), "shop/db-0")):
         waits = told(nodes, fresh, UNUSED)
         assert waits.missing == f"PersistentVolume pv-1 to be let go by {who}"
+
+
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "going", "waits"),
+    [
+        ("n1", "Running", GOING, True),
+        ("n1", "Succeeded", GOING, False),
+        ("n2", "Running", GOING, False),
+        ("n1", "Running", {}, False),
+    ],
+    ids=["under its pod", "its pod has ended", "on another node", "it stays"],
+)
+def test_a_volume_is_not_created_while_its_disk_would_be_detached_under_a_pod(
+    node: str, phase: str, going: dict[str, str], waits: bool
+) -> None:
+    nodes = using(cluster(), "n1", phase)
+    source = {"persistentVolumeName": "pv-1"}
+    nodes.put(VOLUME_ATTACHMENTS, "csi-1", spec={"nodeName": node, "source": source}, **going)
+    found = before_create(DISK, nodes.world)
+    assert bool(found.detaching) is waits
+    if waits:
+        assert found.detaching.startswith("pod shop/db-0 to end. The VolumeAttachment csi-1 ")

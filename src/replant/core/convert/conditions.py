@@ -49,12 +49,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What was seen right before a volume is deleted."""
+    """What was seen right before a volume is deleted, or created."""
 
     broken: str = ""
     """Why it must not be deleted, as a sentence."""
     missing: str = ""
     """What must be there first, and may come by itself, such as a driver that is started anew."""
+    detaching: str = ""
+    """What must end before the volume is created: a pod whose disk would be detached then."""
 
 
 MET: Final = Conditions()

@@ -13,7 +13,12 @@ import msgspec
 from replant.cluster.ports import CSI_NODES, NODES, PODS, Reader, Resource, Selected
 from replant.core.convert.conditions import Conditions, Disk
 from replant.errors import Missing
-from replant.execute.steps.conditions import FreshState, conditions, nodes_in_use
+from replant.execute.steps.conditions import (
+    FreshState,
+    before_create,
+    conditions,
+    nodes_in_use,
+)
 from replant.execute.world import DECODERS, CsiNode, Node, World
 from replant.gates.versions import Version
 from replant.inventory.controlplane import ControlPlanePod, control_plane_pod
@@ -60,6 +65,13 @@ class LateLook:
         batch.disks[disk.name] = disk
         # Whoever stops waiting does not take the look away from the others.
         return (await asyncio.shield(batch.task))[disk.name]
+
+    def before_create(self, disk: Disk) -> Conditions:
+        """What keeps the PersistentVolume from being created, by what watches have told.
+
+        Nothing is asked for: every request would lengthen the time for which it is away.
+        """
+        return before_create(disk, self._world)
 
     async def _look(self, batch: _Batch) -> Mapping[str, Conditions]:
         async with self._one_at_a_time:

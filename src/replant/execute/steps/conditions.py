@@ -67,6 +67,29 @@ def conditions(disk: Disk, nodes: Iterable[str], world: World, fresh: FreshState
     return conditions_of(disk, places, controllers)
 
 
+def before_create(disk: Disk, world: World) -> Conditions:
+    """Whether the PersistentVolume of a disk may be created, which is away.
+
+    While it was away, a kubelet that restarted has unmounted the disk under its pod, and a
+    kube-controller-manager that restarted has then deleted the VolumeAttachment. It only goes once
+    the external-attacher has detached the disk, for which it needs the PersistentVolume.
+    """
+    for attachment in world.attachments():
+        metadata, node = attachment.metadata, attachment.spec.node_name
+        ours = attachment.spec.source.persistent_volume_name == disk.name
+        if not ours or not metadata.deletion_timestamp:
+            continue
+        for pod in world.pods_using(disk.claim):
+            if pod.spec.node_name == node and pod.status.phase not in OVER:
+                return Conditions(
+                    detaching=f"pod {pod.name} to end. The VolumeAttachment {metadata.name} of "
+                    f"PersistentVolume {disk.name} is being deleted, so the external-attacher "
+                    f"would detach the disk from {node} under the pod as soon as the "
+                    "PersistentVolume is there again. Delete the pod"
+                )
+    return Conditions()
+
+
 def _unused(disk: Disk, nodes: Iterable[str], world: World) -> Conditions:
     for node in sorted(nodes):
         return Conditions(missing=f"PersistentVolume {disk.name} to be let go by {node}")
