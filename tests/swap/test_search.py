@@ -142,6 +142,10 @@ def conditions_passed_over(swap: Swap, volume: Seen, claim: Seen, _seen: Conditi
     return next_move(swap, volume, claim, MET)
 
 
+def created_whatever_happens(swap: Swap, volume: Seen, claim: Seen, conditions: Conditions) -> Move:
+    return next_move(swap, volume, claim, conditions if volume else MET)
+
+
 def claim_never_goes(swap: Swap, volume: Seen, claim: Seen, conditions: Conditions) -> Move:
     """As if a claim that is being deleted were any other."""
     if claim:
@@ -237,9 +241,16 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
     "put back, nodes not looked at again": (
         BACK, Conduct(looks_again=False), Harm.SWITCHED, "which no longer redirect",
     ),
+    "created while the disk is being detached": (
+        CONVERT, Conduct(created_whatever_happens), Harm.DETACHED,
+        "the attach/detach controller deletes the VolumeAttachment",
+    ),
+    "put back while the disk is being detached": (
+        BACK, Conduct(created_whatever_happens), Harm.DETACHED, "The kubelet is restarted",
+    ),
     "deleted whatever the nodes do": (
         KEPT, Conduct(conditions_passed_over), Harm.SWITCHED,
-        "Replant looks at the nodes and the controllers, right before the delete.",
+        "right before it deletes.",
     ),
     "whose finalizer is gone was changed": (
         CONVERT, mistaken(finalizers_count), Harm.STUCK, "The journal has the whole of the volume",

@@ -14,8 +14,10 @@ from replant.swap.conduct import Mind, changing, done
 from replant.swap.world import (
     OTHER,
     PROTECTION,
+    Case,
     Claim,
     Going,
+    Held,
     Phase,
     Replant,
     Stage,
@@ -52,6 +54,10 @@ class Act(Enum):
     RECLAIM = "reclaim"
     LOOK_AGAIN = "look again"
     SWITCH = "switch"
+    RESTART_KUBELET = "restart kubelet"
+    RESTART_CONTROLLERS = "restart controllers"
+    POD_ENDS = "pod ends"
+    DETACH = "detach"
 
 
 class Event(NamedTuple):
@@ -69,10 +75,36 @@ def may_happen(mind: Mind, world: World) -> Iterator[Event]:
     """All that may happen next; nothing once the disk is gone."""
     if not world.disk:
         return
-    for actor in (_replant, _fate, _volume_controller, _deleter, _other_controller, _person):
+    for actor in _ACTORS:
         for event in actor(mind, world):
             after = mind.tidied(event.world, world)
             yield event if after is event.world else event._replace(world=after)
+
+
+def _nodes(mind: Mind, world: World) -> Iterator[Event]:
+    """Kubelets and controllers that are restarted while the volume is away, and what follows."""
+    held, case = world.held, mind.case
+    if held is Held.DETACHING:
+        yield Event(Act.POD_ENDS, world._replace(held=Held.LET_GO), by_itself=False)
+        if world.volume:
+            yield Event(Act.DETACH, world._replace(held=Held.MOUNTED))
+    # The last look counts: nobody can look and create in one act.
+    if world.volume or not case.claimed or world.replant.checked:
+        return
+    if _kinds(case, world) and not case.all_at_once:
+        return
+    if held in (Held.MOUNTED, Held.FORGOTTEN):
+        after = Held.UNMOUNTED if held is Held.MOUNTED else Held.DETACHING
+        yield Event(Act.RESTART_KUBELET, world._replace(held=after), by_itself=False)
+    if held in (Held.MOUNTED, Held.UNMOUNTED):
+        after = Held.FORGOTTEN if held is Held.MOUNTED else Held.DETACHING
+        yield Event(Act.RESTART_CONTROLLERS, world._replace(held=after), by_itself=False)
+
+
+def _kinds(case: Case, world: World) -> int:
+    """How many kinds of things persons have done."""
+    unclaimed = case.claimed and not (world.claim and world.claim.own and not world.claim.going)
+    return unclaimed + world.meddled + world.labelled + (not world.redirects)
 
 
 def _replant(mind: Mind, world: World) -> Iterator[Event]:
@@ -179,8 +211,7 @@ def _other_controller(mind: Mind, world: World) -> Iterator[Event]:
 
 def _person(mind: Mind, world: World) -> Iterator[Event]:
     case, volume, claim = mind.case, world.volume, world.claim
-    unclaimed = case.claimed and not (claim and claim.own and not claim.going)
-    kinds = unclaimed + world.meddled + world.labelled + (not world.redirects)
+    kinds = _kinds(case, world) + (world.held is not Held.MOUNTED)
     if claim and claim.going:
         yield Event(Act.CLAIM_GOES, world.with_claim(None), by_itself=False)
     if claim is None and case.claimed:
@@ -195,7 +226,7 @@ def _person(mind: Mind, world: World) -> Iterator[Event]:
         yield Event(Act.DELETE_CLAIM, after, by_itself=False)
         going = after.with_claim(claim._replace(going=True))
         yield Event(Act.DELETE_USED_CLAIM, going, by_itself=False)
-    if world.redirects and world.replant.redirects is None:
+    if world.redirects and world.replant.checked is None:
         # The last look counts: nobody can look and delete in one act.
         yield Event(Act.SWITCH, world._replace(redirects=False), by_itself=False)
     if volume is None or volume.going:
@@ -207,3 +238,8 @@ def _person(mind: Mind, world: World) -> Iterator[Event]:
         # What is written on a volume that is being deleted goes with it, here as anywhere.
         after = world._replace(volume=volume._replace(labelled=True), labelled=True)
         yield Event(Act.LABEL, after, by_itself=False)
+
+
+_ACTORS = (
+    _replant, _fate, _volume_controller, _deleter, _other_controller, _nodes, _person,
+)  # fmt: skip

@@ -20,6 +20,7 @@ from replant.swap.world import (
     Case,
     Claim,
     Going,
+    Held,
     Journal,
     Look,
     Phase,
@@ -43,6 +44,7 @@ from replant.swap.world import (
 
 Decide = Callable[[moves.Swap, Object | None, Object | None, Conditions], moves.Move]
 SWITCHED = Conditions(broken="A node or the controllers do not redirect its plugin.")
+DETACHING = Conditions(detaching="the pod to end, under which the disk would be detached")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +103,19 @@ class Mind:
     def __init__(self, case: Case, conduct: Conduct) -> None:
         self.case = case
         self.conduct = conduct
-        self._known: dict[tuple[bool, Journal, Look, bool | None], moves.Move] = {}
+        self._known: dict[tuple[bool, Journal, Look, Conditions | None], moves.Move] = {}
 
     def move(self, world: World) -> moves.Move:
         """What it does next, with what it has seen."""
         look = world.replant.seen
         back = self.case.back != world.turned
         journal = world.replant.owed or world.journal
-        key = back, journal, look, world.replant.redirects
+        key = back, journal, look, world.replant.checked
         if key not in self._known:
             volume = volume_object(look.volume, self.case) if look.volume else None
             claim = claim_object(look.claim) if look.claim else None
             swap = swap_of(self.case, journal, back=back)
-            conditions = SWITCHED if world.replant.redirects is False else MET
+            conditions = world.replant.checked or MET
             self._known[key] = self.conduct.decide(swap, volume, claim, conditions)
         return self._known[key]
 
@@ -133,17 +135,22 @@ class Mind:
         return self.concluded(world.with_replant(replant))
 
     def is_to_look_again(self, world: World) -> bool:
-        """Whether it is about to delete the volume, and has not seen what it relies on."""
+        """Whether it is about to delete or create the volume, and has not seen what matters."""
         return (
             self.conduct.looks_again
-            and world.replant.redirects is None
-            and isinstance(self.move(world), moves.Delete)
+            and world.replant.checked is None
+            and isinstance(self.move(world), moves.Delete | moves.Create)
         )
 
     def looking_again(self, world: World) -> World:
-        """The world once Replant has looked at nodes and controllers, right before a delete."""
-        seen = world.replant._replace(redirects=world.redirects)
-        return self.concluded(world.with_replant(seen))
+        """The world once Replant has looked at nodes, controllers and attachments, right before a
+        delete or a create."""
+        seen = MET
+        if isinstance(self.move(world), moves.Delete):
+            seen = MET if world.redirects else SWITCHED
+        elif world.held is Held.DETACHING:
+            seen = DETACHING
+        return self.concluded(world.with_replant(world.replant._replace(checked=seen)))
 
     def written(self, world: World) -> World:
         """The world once the journal has what was owed."""
@@ -176,6 +183,8 @@ class Mind:
             if world.volume:
                 world = world.with_volume(guarded(self.case, world.volume))
             world = without_the_gone(world)
+            if world.volume and world.held is not Held.DETACHING:
+                world = world._replace(held=Held.MOUNTED)
         claim = world.claim
         if claim and claim.heard and claim.phase is Phase.BOUND and is_found(world.volume):
             world = world.with_claim(claim._replace(heard=False))  # they would change nothing
@@ -238,7 +247,7 @@ def done(world: World, move: moves.Move) -> World | None:
             raise AssertionError(f"{move} changes nothing")
     gone = after is not None and after.going and not after.finalizers
     seen = look._replace(volume=None if gone else after)
-    return world._replace(volume=after, replant=replant._replace(look=seen, redirects=None))
+    return world._replace(volume=after, replant=replant._replace(look=seen, checked=None))
 
 
 def _nudged(claim: Claim | None, patch: Object) -> Claim | None:

@@ -16,7 +16,7 @@ from replant.proof import Verdict
 from replant.swap.actors import Act, Event, may_happen
 from replant.swap.conduct import Conduct, Mind
 from replant.swap.story import Harm, tell
-from replant.swap.world import OTHER, Case, Going, Phase, Stage, World, start
+from replant.swap.world import OTHER, Case, Going, Held, Phase, Stage, World, start
 
 
 @lru_cache(maxsize=2)
@@ -99,11 +99,8 @@ def _path(came_by: list[_Edge | None], last: int) -> list[_Edge]:
 def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
     """What is bad about an event and the world after it."""
     case, world = mind.case, event.world
-    if event.act is Act.DESTROY:
-        kept = (before.claim is not None and before.claim.own) or not before.fair
-        return Harm.DELETED if kept else None
-    if event.act is Act.RECLAIM:
-        return Harm.DELETED if before.volume and before.volume.going is Going.BY_REPLANT else None
+    if event.act in (Act.DESTROY, Act.RECLAIM, Act.DETACH):
+        return _harm_by_others(before, event.act)
     if _is_deleted(before, world) and not before.redirects:
         return Harm.SWITCHED
     if before.volume and not world.volume and not _is_named(case, world):
@@ -127,6 +124,15 @@ def _harm(mind: Mind, before: World, event: Event) -> Harm | None:
         if not as_was and volume.labelled != world.labelled:
             return Harm.CHANGED
     return None
+
+
+def _harm_by_others(before: World, act: Act) -> Harm | None:
+    if act is Act.DETACH:
+        return Harm.DETACHED
+    if act is Act.RECLAIM:
+        return Harm.DELETED if before.volume and before.volume.going is Going.BY_REPLANT else None
+    kept = (before.claim is not None and before.claim.own) or not before.fair
+    return Harm.DELETED if kept else None
 
 
 def _is_deleted(before: World, after: World) -> bool:
@@ -187,6 +193,8 @@ def _is_good_end(world: World) -> bool:
     stage, claim = world.replant.stage, world.claim
     if not world.disk or stage is Stage.STUCK:
         return True
+    if world.held is Held.DETACHING:
+        return True  # a person deletes the pod, and then Replant goes on
     if stage is not Stage.DONE:
         return False
     if claim is None or not claim.own or claim.going or world.meddled:

@@ -9,7 +9,7 @@ from typing import Protocol
 from replant.swap import moves, twin
 from replant.swap.actors import Act, Event
 from replant.swap.conduct import Mind
-from replant.swap.world import Phase, Stage, World
+from replant.swap.world import Held, Phase, Stage, World
 
 
 class Harm(StrEnum):
@@ -21,6 +21,7 @@ class Harm(StrEnum):
     UNBOUND = "unbound"
     STUCK = "stuck"
     SWITCHED = "switched"
+    DETACHED = "detached"
 
 
 class Happened(Protocol):
@@ -72,14 +73,23 @@ def _sentence(mind: Mind, before: World, event: Event) -> str:
         Act.DELETE_VOLUME: "Somebody deletes the volume",
         Act.LABEL: "Somebody gives the volume a label",
         Act.ADD_FINALIZER: "Another controller gives the volume its finalizer",
-        Act.LOOK_AGAIN: "Replant looks at the nodes and the controllers, right before the delete",
+        Act.LOOK_AGAIN: "Replant looks at nodes, controllers and attachments, right before it "
+        + ("deletes" if before.volume else "creates"),
         Act.SWITCH: "Somebody switches a node or the controllers, which no longer redirect",
+        Act.RESTART_KUBELET: "The kubelet is restarted, finds no volume for the pod, and "
+        "unmounts it",
+        Act.RESTART_CONTROLLERS: "The kube-controller-manager is restarted, and finds no "
+        "volume for the pod",
+        Act.POD_ENDS: "The pod ends",
+        Act.DETACH: "The external-attacher detaches the disk from the node",
         Act.RECLAIM: "The other controller sees that the volume is being deleted, and deletes its "
         "disk",
     }
     said = _change(mind.move(before)) if event.act is Act.CHANGE else told[event.act]
     if event.unanswered:
         said += ", and does not hear that it was done"
+    if after.held is Held.DETACHING and before.held is not Held.DETACHING:
+        said += "; the attach/detach controller deletes the VolumeAttachment"
     return f"{said}{_and_then(before, after)}."
 
 
@@ -116,8 +126,6 @@ def _deleter(mind: Mind, world: World) -> str:
 def _end(mind: Mind, last: World | None, harm: Harm) -> str:
     policy = "Delete" if mind.case.deletes else "Retain"
     match harm:
-        case Harm.LOST:
-            return "neither a volume nor the journal names the disk"
         case Harm.DELETED:
             if last and last.claim and last.claim.own:
                 return "the disk is deleted although its claim is there"
@@ -129,14 +137,17 @@ def _end(mind: Mind, last: World | None, harm: Harm) -> str:
             if last and last.volume and last.volume.labelled != last.labelled:
                 return "the volume is done, and lacks the label that somebody has given it"
             return f"the volume is done, and its policy is not {policy}, as it was"
-        case Harm.SWITCHED:
-            return (
-                "the volume is deleted although a node or the controllers no longer redirect its "
-                "plugin: its disk would be attached twice, or detached under its pod"
-            )
-        case Harm.UNBOUND:
-            return "Replant is done, and the claim stays Lost unless the controllers look again"
         case Harm.STUCK:
             if last and last.replant.stage is Stage.STUCK:
                 return "Replant gives up, and nobody has done anything that would explain it"
-    return "Replant never comes to an end from here, though nobody disturbs it any more"
+    return _ENDS[harm]
+
+
+_ENDS = {
+    Harm.LOST: "neither a volume nor the journal names the disk",
+    Harm.SWITCHED: "the volume is deleted although a node or the controllers no longer redirect "
+    "its plugin: its disk would be attached twice, or detached under its pod",
+    Harm.DETACHED: "the disk is detached under the pod, which still writes to it",
+    Harm.UNBOUND: "Replant is done, and the claim stays Lost unless the controllers look again",
+    Harm.STUCK: "Replant never comes to an end from here, though nobody disturbs it any more",
+}

@@ -10,6 +10,7 @@ from enum import IntEnum, StrEnum
 from functools import cache
 from typing import NamedTuple
 
+from replant.core.convert.conditions import Conditions
 from replant.objects import Object
 from replant.swap import twin
 
@@ -48,6 +49,21 @@ class Going(IntEnum):
     NO = 0
     BY_A_PERSON = 1
     BY_REPLANT = 2
+
+
+class Held(IntEnum):
+    """What becomes of a disk under its pod while the volume is away."""
+
+    MOUNTED = 0
+    """Attached to the node, and mounted there; so it is as long as the volume is there."""
+    UNMOUNTED = 1
+    """A kubelet was restarted, found no volume for the pod, and has unmounted it."""
+    FORGOTTEN = 2
+    """A kube-controller-manager was restarted, and knows of no pod that needs the disk."""
+    DETACHING = 3
+    """The VolumeAttachment is being deleted; the disk is detached once the volume is there."""
+    LET_GO = 4
+    """The pod has ended."""
 
 
 class Case(NamedTuple):
@@ -138,14 +154,13 @@ class Replant(NamedTuple):
     """None where it is to look before it decides."""
     owed: Journal | None = None
     """What the journal is to become, where that is not written yet."""
-    redirects: bool | None = None
-    """Whether nodes and controllers redirected the plugin, when it looked right before a delete;
-    None where it has not."""
+    checked: Conditions | None = None
+    """What it saw right before a delete or a create; None where it has not looked."""
 
     @property
     def blind(self) -> Replant:
         """The same process, once what it has seen may no longer be so."""
-        return self._replace(look=None, redirects=None)
+        return self._replace(look=None, checked=None)
 
     @property
     def seen(self) -> Look:
@@ -173,6 +188,7 @@ class World(NamedTuple):
     """Whether a person has deleted the volume."""
     redirects: bool = True
     """Whether the nodes where the disk is in use, and the controllers, redirect its plugin."""
+    held: Held = Held.MOUNTED
 
     # Many times faster than _replace, of which a search would make hundreds of thousands.
 
@@ -186,7 +202,7 @@ class World(NamedTuple):
 
     def with_replant(self, replant: Replant) -> World:
         """This world with another state of Replant."""
-        return World(*self[:3], replant, *self[4:])
+        return World(self.volume, self.claim, self.journal, replant, *self[4:])
 
 
 def start(case: Case) -> World:
@@ -253,7 +269,7 @@ def renumbered(world: World) -> World:
     owed = replant.owed and noted(replant.owed)
     if look:
         look = Look(look.volume, marked(look.claim))
-    replant = Replant(replant.stage, look, owed, replant.redirects)
+    replant = Replant(replant.stage, look, owed, replant.checked)
     return World(volume, marked(claim), journal, replant, *world[4:])
 
 

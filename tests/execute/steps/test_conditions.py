@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from msgspec import convert
@@ -104,6 +105,7 @@ def test_a_disk_that_must_be_unused_waits_for_whoever_has_it_again() -> None:
 
 
 GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+STAYING: dict[str, Any] = {}
 
 
 @pytest.mark.parametrize(
@@ -112,16 +114,17 @@ GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
         ("n1", "Running", GOING, True),
         ("n1", "Succeeded", GOING, False),
         ("n2", "Running", GOING, False),
-        ("n1", "Running", {}, False),
+        ("n1", "Running", STAYING, False),
     ],
     ids=["under its pod", "its pod has ended", "on another node", "it stays"],
 )
 def test_a_volume_is_not_created_while_its_disk_would_be_detached_under_a_pod(
-    node: str, phase: str, going: dict[str, str], waits: bool
+    node: str, phase: str, going: dict[str, Any], waits: bool
 ) -> None:
     nodes = using(cluster(), "n1", phase)
     source = {"persistentVolumeName": "pv-1"}
-    nodes.put(VOLUME_ATTACHMENTS, "csi-1", spec={"nodeName": node, "source": source}, **going)
+    spec = {"nodeName": node, "source": source}
+    nodes.put(VOLUME_ATTACHMENTS, "csi-1", spec=spec, **going)
     found = before_create(DISK, nodes.world)
     assert bool(found.detaching) is waits
     if waits:
