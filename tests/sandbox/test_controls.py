@@ -501,6 +501,12 @@ def test_a_cluster_is_controlled_over_http(http: httpx.Client) -> None:
     replaced = http.post("/sandbox/nodes/workers-0/replace")
     assert replaced.status_code == 202
     assert replaced.json()["replicas"][0]["name"] == "workers-0-r1"
+    copied = http.post("/sandbox/nodes/workers-1/copy", json={"gates": ON})
+    assert copied.status_code == 202
+    assert (gates_of(copied.json()), copied.json()["replicas"][0]["name"]) == (
+        [ON],
+        "workers-1-r1",
+    )
     assert {it["detaching"] for it in http.get("/sandbox/disks").json()["disks"]} <= {True, False}
     assert len(http.get("/sandbox/writes").json()["disks"]) == 3
 
@@ -515,6 +521,7 @@ def test_a_cluster_is_controlled_over_http(http: httpx.Client) -> None:
         ("POST", "nodes/nobody/kill", None, 404, 'nodes "nobody" not found'),
         ("POST", "nodes/nobody/revive", None, 404, 'nodes "nobody" not found'),
         ("POST", "nodes/nobody/replace", None, 404, 'nodes "nobody" not found'),
+        ("POST", "nodes/nobody/copy", None, 404, 'nodes "nobody" not found'),
         ("GET", "nodes", None, 404, "could not find"),
         ("POST", "nodes/workers-1/explode", None, 404, "could not find"),
         ("PUT", "nodes/workers-1", None, 400, "the body is not what belongs here"),

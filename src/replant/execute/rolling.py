@@ -26,8 +26,8 @@ from replant.execute.outages import Outages
 from replant.execute.patience import Patience
 from replant.execute.rolling_node import RollingNode, Terms, is_cordoned_by
 from replant.execute.steps.scheduling import restriction
-from replant.execute.targets import VolumeNames, targets
-from replant.execute.world import World
+from replant.execute.targets import JoinedNodes, VolumeNames, targets
+from replant.execute.world import Node, World
 from replant.plan.model import Plan, RollNodes
 from replant.proof.course import OVERTAKEN
 
@@ -57,10 +57,15 @@ class Rolling:
         self._leading = Leading(
             step.id, step.restart_controllers_seconds, patience.switch, memory, back=back
         )
+        self._doubted = doubted
+        self._joined = JoinedNodes(step, plan)
         self._volumes = VolumeNames(plan.plugins)
         self._restriction = restriction(step, plan, patience)
         self._terms = Terms(step, run, rules, patience, doubted, self._volumes, self._restriction)
-        self._queue: deque[str] | None = None
+        self._queue: deque[str] = deque()
+        self._has_looked = False
+        self._unlike: dict[str, Wait] = {}
+        """Nodes that have joined with other gates, and of which it is not known what they need."""
         self._under_way: dict[str, RollingNode] = {}
         self._recovering: set[str] = set()
         """Nodes that are done, while pods that had to leave them do not serve again."""
@@ -72,7 +77,7 @@ class Rolling:
     def decide(self, world: World, now: float) -> Decision:
         """What to do for the nodes under way, and whether another may begin."""
         decision = Decision()
-        if self._queue is None:
+        if not self._has_looked:
             # Those first that were begun already: until they are done they take no pods.
             ordered = sorted(
                 self._targets, key=lambda it: not is_cordoned_by(self._run, world.node(it))
@@ -82,6 +87,7 @@ class Rolling:
             self._attached = {it.metadata.name: len(self._volumes.on(it)) for it in nodes}
             self._all_volumes = sum(self._attached.values())
         touched = world.take_touched()
+        self._take_in(touched, world, decision)
         if not self._is_over:
             self._restriction.keep(touched, world, now, decision)
         if self._leading.holds_up(now, decision) or (
@@ -108,6 +114,43 @@ class Rolling:
         decision.progress = self._progress
         return decision
 
+    def _take_in(self, touched: set[str], world: World, decision: Decision) -> None:
+        """Have nodes switched that have joined with old gates since the plan was made."""
+        looked = self._unlike.keys() | touched if self._has_looked else self._joined.there(world)
+        self._has_looked = True
+        looks, self._unlike = [*looked], {}
+        for name in looks:
+            node = world.node(name)
+            if node is None or name in self._targets or not self._is_to_switch(node, world):
+                continue
+            target = self._joined.target(node)
+            if target is None:
+                self._unlike[name] = Wait(
+                    f"{name} to be like the other nodes: it has joined with other gates, and the "
+                    "plan has no node of its version. Drain it and switch its kubelet, or remove "
+                    "it, and give what creates nodes the new gates",
+                    f"joined {name}",
+                    self._patience.switch,
+                    f"the kubelet of {name}",
+                )
+                continue
+            decision.notes.append(
+                f"node {name} has joined with old gates and is switched too: give what creates "
+                "nodes the new gates"
+            )
+            self._targets[name] = target
+            self._restriction.add(target)
+            # As above: those first that were begun already.
+            first = is_cordoned_by(self._run, node)
+            (self._queue.appendleft if first else self._queue.append)(name)
+        decision.waits += self._unlike.values()
+
+    def _is_to_switch(self, node: Node, world: World) -> bool:
+        """Whether a node that the plan does not know has other gates, or may be about to."""
+        name = node.metadata.name
+        begun = is_cordoned_by(self._run, node) or f"node {name}" in self._doubted
+        return self._joined.is_behind(name, world) or (begun and self._joined.has(name))
+
     @property
     def leaves_detaches(self) -> bool:
         """Whether a kube-controller-manager leads that may wait for an overtaken detach."""
@@ -115,8 +158,8 @@ class Rolling:
 
     @property
     def _is_over(self) -> bool:
-        """Whether every node has been switched."""
-        return not self._queue and not self._under_way
+        """Whether every node has been switched, also those that have joined."""
+        return not (self._queue or self._under_way or self._unlike)
 
     @property
     def _progress(self) -> Progress:

@@ -59,6 +59,7 @@ from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
 from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
+from replant.execute.targets import JoinedNodes
 from replant.execute.timing import Timing, read, written
 from replant.execute.verification import Checked, Outcome, verify
 from replant.execute.versioning import Versioning
@@ -288,12 +289,7 @@ class Applying:
             for number, step in enumerate(plan.steps, 1):
                 if _is_for_a_while(step) and run.has_done(step.id):
                     continue
-                stage = self._stage(step, plan, run)
-                try:
-                    await engine.carry_out(step, number, len(plan.steps), stage)
-                except Exception:
-                    await self._part(engine, step, stage)
-                    raise
+                await self._step(number, plan, run, engine)
             checks = await self._verified(plan, run, engine)
             # Before the journal's end: who is killed in between has a run to resume, and no mark.
             await self._lease.mark("")
@@ -319,6 +315,27 @@ class Applying:
             outages=self.outages,
             checks=checks,
         )
+
+    async def _step(self, number: int, plan: Plan, run: Run, engine: Engine) -> None:
+        step = plan.steps[number - 1]
+        stage = self._stage(step, plan, run)
+        try:
+            await engine.carry_out(step, number, len(plan.steps), stage)
+        except Exception:
+            await self._part(engine, step, stage)
+            raise
+
+    async def _switch_joined(self, plan: Plan, run: Run, engine: Engine) -> None:
+        """Carry the step out once more for nodes that have joined with old gates since then."""
+        numbers = [n for n, it in enumerate(plan.steps, 1) if isinstance(it, RollNodes)]
+        for number in numbers[-1:]:
+            step, later = plan.steps[number - 1], plan.steps[number:]
+            if not isinstance(step, RollNodes) or step.method is NodeMethod.PLATFORM:
+                return
+            if any(isinstance(it, ChangeVersion) for it in later):
+                return
+            while JoinedNodes(step, plan).behind(self._world):
+                await self._step(number, plan, run, engine)
 
     async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
         """Have the controllers forget their detaches: whoever goes on may come too late for it."""
@@ -398,8 +415,10 @@ class Applying:
         right_at = self._timing.now()
         while True:
             asked = self._timing.now()
+            await self._switch_joined(plan, run, engine)
             now = await insist(lambda: take_census(self._reader), self._timing, self._display.note)
-            until += self._timing.now() - asked  # while it is away, nothing can come right
+            # While it is away, or nodes are switched, nothing can come right.
+            until += self._timing.now() - asked
             checks = verify(plan, run.before, now, gone)
             bad = [it for it in checks if it.outcome is not Outcome.PASSED]
             if not bad:

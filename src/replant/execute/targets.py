@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+import msgspec
 
 from replant.execute.actuators import Place, Wanted
-from replant.execute.world import Attachment, CsiNode, Node
+from replant.execute.world import Attachment, CsiNode, Node, World
 from replant.gates.plugins import LIVES
 from replant.gates.versions import Version
 from replant.plan.courses import CONTROLLER, given
@@ -66,16 +67,59 @@ def targets(step: RollNodes, plan: Plan) -> Iterator[Target]:
     version = _version_before(step, plan)
     for change in step.changes:
         group = groups[change.group]
-        group = replace(group, version=version) if version else group
+        group = msgspec.structs.replace(group, version=version) if version else group
         listed = _listed(group, change.gates, plan.plugins)
         for node in group.nodes:
             yield Target(node, Wanted(change.gates), listed, frozenset(plan.plugins))
 
 
+class JoinedNodes:
+    """The nodes that have joined since a plan was made, and what a step makes of each."""
+
+    def __init__(self, step: RollNodes, plan: Plan) -> None:
+        before = _version_before(step, plan)
+        versions = {name: before or it.version for it in plan.groups for name in it.nodes}
+        self._known = versions.keys()
+        self._alike: dict[Version, list[Target]] = defaultdict(list)
+        """By minor version: what nodes come to that the plan knows, each different end once."""
+        for target in targets(step, plan):
+            ends = self._alike[Version.parse(versions[target.node]).first_patch]
+            if all((it.wanted, it.listed) != (target.wanted, target.listed) for it in ends):
+                ends.append(target)
+
+    def there(self, world: World) -> Iterator[str]:
+        """All that are in the cluster."""
+        names = (it.metadata.name for it in world.nodes())
+        return (it for it in names if it not in self._known)
+
+    def behind(self, world: World) -> list[str]:
+        """Those that run with other gates than the nodes of the plan come to."""
+        return [it for it in self.there(world) if self.is_behind(it, world)]
+
+    def has(self, name: str) -> bool:
+        """Whether a node is one of them."""
+        return name not in self._known
+
+    def is_behind(self, name: str, world: World) -> bool:
+        """Whether one of them does."""
+        node, csi_node = world.node(name), world.csi_node(name)
+        # Until its kubelet has written the CSINode, the node is not ready.
+        if name in self._known or not (node and node.ready and csi_node.metadata.name):
+            return False
+        ends = [it for alike in self._alike.values() for it in alike]
+        return bool(ends) and all(it.unlisted(csi_node) for it in ends)
+
+    def target(self, node: Node) -> Target | None:
+        """What a node is to come to; None where the plan's nodes of its version do not tell."""
+        alike = self._alike.get(node.kubelet.first_patch, []) if node.kubelet else []
+        return replace(alike[0], node=node.metadata.name) if len(alike) == 1 else None
+
+
 def targets_of_version(step: ChangeVersion, plan: Plan) -> Iterator[Target]:
     """What each node of a cluster lists once its kubelet is of another version."""
     for group in plan.groups:
-        listed = _listed(replace(group, version=step.version), {}, plan.plugins)
+        group_then = msgspec.structs.replace(group, version=step.version)
+        listed = _listed(group_then, {}, plan.plugins)
         for node in group.nodes:
             yield Target(node, Wanted({}), listed, frozenset(plan.plugins))
 

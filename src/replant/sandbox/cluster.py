@@ -246,14 +246,19 @@ class Cluster:
 
     def replace_node(self, name: str, gates: Gates) -> str:
         """A new machine takes a node's place under a new name, which is told."""
-        kubelet = self.kubelets.all[name]
-        labels = dict(self.store.entry(NODES, name).labels)
-        labels.pop(_HOSTNAME, None)
+        new = self.copy_node(name, gates)
         self.remove_node(name)
         for pod in self.pods_on(name):
             metadata = pod["metadata"]
             at_once = Deletion(grace_period=0)
             self.store.delete(PODS, metadata["name"], metadata["namespace"], at_once)
+        return new
+
+    def copy_node(self, name: str, gates: Gates) -> str:
+        """A new machine like another joins, with these gates and a new name, which is told."""
+        kubelet = self.kubelets.all[name]
+        labels = dict(self.store.entry(NODES, name).labels)
+        labels.pop(_HOSTNAME, None)
         new = self._successor(name)
         self.add_node(
             new,

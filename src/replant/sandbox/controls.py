@@ -132,6 +132,11 @@ class Controls:
         merged = self._checked(self._kubelet(name), gates)
         return self.node(self._cluster.replace_node(name, merged))
 
+    def copy(self, name: str, gates: GateChanges) -> Object:
+        """Have a new machine like another join, as an autoscaler does; tells of the new one."""
+        merged = self._checked(self._kubelet(name), gates)
+        return self.node(self._cluster.copy_node(name, merged))
+
     def _kubelet(self, name: str) -> Kubelet:
         kubelet = self._cluster.kubelets.all.get(name)
         if kubelet is None or not self._cluster.store.find(NODES, name):

@@ -184,6 +184,11 @@ class SchedulingRestriction:
                 decision.acts.append(_taint(node, kept, "all nodes are alike again"))
         return not left
 
+    def add(self, target: Target) -> None:
+        """Have another node switched: one that has joined."""
+        self._targets[target.node] = target
+        self._idle = None
+
     def learn(self, act: Act, outcome: object, now: float) -> None:
         """Note what was seen of a pod, and what it was given."""
         match act, outcome:

@@ -93,6 +93,10 @@ class Comparison:
         alike = set(self._redirected.values())
         return alike.pop() if len(alike) == 1 else None
 
+    def is_planned(self, node: str) -> bool:
+        """Whether the plan knows a node: it was there when the plan was made."""
+        return node in self._redirected
+
     def switched(self, node: str) -> frozenset[str]:
         """The plan's plugins that a node has begun or ceased to redirect since before."""
         old, new = self.before.nodes.get(node), self.now.nodes.get(node)

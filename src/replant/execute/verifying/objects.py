@@ -48,10 +48,15 @@ def announced(it: Comparison) -> Problems:
             said = [f"does not list {', '.join(missing)}"] * bool(missing)
             said += [f"still lists {', '.join(extra)}"] * bool(extra)
             what = f"The CSINode of {node.name} " if node.csi_node else f"{node.name} has none and "
+            why = (
+                "its kubelet does not run with its new gates, or has not written it"
+                if it.is_planned(node.name)
+                else "it has joined with other gates since the plan was made. Drain it and switch "
+                "its kubelet, or remove it, and give what creates nodes the new gates"
+            )
             yield Problem(
                 f"CSINode {node.name}",
-                f"{what}{' and '.join(said)}: its kubelet does not run with its new gates, or has "
-                f"not written it. {it.node_logs(node.name)}",
+                f"{what}{' and '.join(said)}: {why}. {it.node_logs(node.name)}",
             )
 
 

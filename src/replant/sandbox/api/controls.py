@@ -93,6 +93,11 @@ async def _replace(controls: Controls, request: Request) -> Response:
     return _begun(controls.replace(request.path_params["node"], asked.gates))
 
 
+async def _copy(controls: Controls, request: Request) -> Response:
+    asked = await _asked(request, _NodeChange) if await request.body() else _NodeChange()
+    return _begun(controls.copy(request.path_params["node"], asked.gates))
+
+
 async def _disks(controls: Controls, _request: Request) -> Response:
     return answers.value(controls.disks())
 
@@ -129,6 +134,7 @@ HANDLERS: dict[str, dict[str, Handler]] = {
     "/sandbox/nodes/{node}/kill": {"POST": _kill},
     "/sandbox/nodes/{node}/revive": {"POST": _revive},
     "/sandbox/nodes/{node}/replace": {"POST": _replace},
+    "/sandbox/nodes/{node}/copy": {"POST": _copy},
     "/sandbox/disks": {"GET": _disks},
     "/sandbox/writes": {"GET": _writes},
     "/sandbox/clock": {"POST": _clock},
