@@ -21,6 +21,7 @@ ORDERS = {
     "enable": SAFE,
     "kubelet-first": "unservable",
     "no-drain": "yanked",
+    "old-nodes-join": "yanked",
 }
 
 

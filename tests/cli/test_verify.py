@@ -133,6 +133,8 @@ ROWS = [
     (RIGHT + "adc: openshift\n", "line 9, adc: is neither upstream nor node-driven"),
     (RIGHT + "adc: [node-driven]\n", "line 9, adc: is not text"),
     (RIGHT + 'driverInstalled: "yes"\n', "line 9, driverInstalled: is neither true nor false"),
+    (RIGHT + "oldNodesJoin: never\n", "line 9, oldNodesJoin: is none of true, false and tainted"),
+    (RIGHT + "oldNodesJoin: 1\n", "line 9, oldNodesJoin: is none of true, false and tainted"),
     (HEAD + VERSION + "from: []\nsteps: []\n", "line 5, from: is not a map"),
     (
         HEAD + VERSION + "from:\n  scheduler: {}\nsteps: []\n",

@@ -102,6 +102,9 @@ DOCUMENTED: dict[str, str] = {
         "wrong: enable, and pods go anywhere",
     "azure-disk: controllers on; drained nodes on, without `restrictScheduling`":
         "pods go anywhere: azure-disk",
+    "controllers on; drained nodes on; `oldNodesJoin: true`": "wrong: enable, and old nodes join",
+    "gce-pd: controllers on; drained nodes on; unregistered; `oldNodesJoin: true`":
+        "wrong: enable and complete where disks are not taken, and old nodes join",
     "controllers on; drained nodes on, without `restartControllers`":
         "wrong: enable, and the controllers go on",
     "`CSIMigration` itself off at first; right order": "base gate: on by the base gate",
@@ -122,6 +125,7 @@ EXAMPLES: dict[str, str] = {
     "enable": "right: enable and complete",
     "kubelet-first": "wrong: kubelets before the controller",
     "no-drain": "wrong: enable without a drain",
+    "old-nodes-join": "wrong: enable, and old nodes join",
     "downgrade-openshift": "node-driven: downgrade",
 }
 """The orders of examples/orders."""

@@ -39,6 +39,8 @@ FILES = {"plugin": "azure-file", "version": "1.24"}
 PX_ON, PX_OFF = {"CSIMigrationPortworx": True}, {"CSIMigrationPortworx": False}
 PORTWORX = {"plugin": "portworx-volume", "version": "1.25"}
 TWO_ON, TWO_OFF = {**ON, "CSIMigrationGCE": True}, {**OFF, "CSIMigrationGCE": False}
+GCE_ON, GCE_OFF = {"CSIMigrationGCE": True}, {"CSIMigrationGCE": False}
+GCE_UNREGISTERED = {**GCE_ON, "InTreePluginGCEUnregister": True}
 NO_BASE, WITH_BASE = {BASE: False}, {BASE: True}
 
 FLIPS = [
@@ -74,6 +76,30 @@ RIGHT: list[Row] = [
         order(cp(ON), drained(OFF), cp(OFF), cp=UNREGISTERED, nodes=UNREGISTERED),
         SAFE,
     ),
+    (
+        "enable and complete, and old nodes join that are tainted",
+        order(cp(ON), drained(ON), cp(UNREGISTERED), oldNodesJoin="tainted", **ALL_OFF),
+        SAFE,
+    ),
+    (
+        "disable, and old nodes join that are tainted",
+        order(drained(OFF), cp(OFF), oldNodesJoin="tainted", **ALL_ON),
+        SAFE,
+    ),
+    (
+        "enable where disks are not taken, and old nodes join",
+        order(
+            cp(GCE_ON),
+            drained(GCE_ON),
+            plugin="gce-pd",
+            oldNodesJoin=True,
+            cp=GCE_OFF,
+            nodes=GCE_OFF,
+        ),
+        SAFE,
+    ),
+    # They are as all others are.
+    ("complete, and nodes join", order(cp(UNREGISTERED), oldNodesJoin=True, **ALL_ON), SAFE),
     (
         "enable and complete before 1.21",
         order(cp(ON), drained(ON), cp(COMPLETED), version="1.20", **ALL_OFF),
@@ -117,6 +143,35 @@ WRONG: list[Row] = [
         "disable, and pods go anywhere",
         order(drained(OFF, restricts=False), cp(OFF), **ALL_ON),
         YANKED,
+    ),
+    # Nodes join with the gates that nodes had at first.
+    (
+        "enable, and old nodes join",
+        order(cp(ON), drained(ON), oldNodesJoin=True, **ALL_OFF),
+        YANKED,
+    ),
+    (
+        "disable, and old nodes join",
+        order(drained(OFF), cp(OFF), oldNodesJoin=True, **ALL_ON),
+        YANKED,
+    ),
+    (
+        "enable and complete, and old nodes join",
+        order(cp(ON), drained(ON), cp(UNREGISTERED), oldNodesJoin=True, **ALL_OFF),
+        YANKED,
+    ),
+    (
+        "enable and complete where disks are not taken, and old nodes join",
+        order(
+            cp(GCE_ON),
+            drained(GCE_ON),
+            cp(GCE_UNREGISTERED),
+            plugin="gce-pd",
+            oldNodesJoin=True,
+            cp=GCE_OFF,
+            nodes=GCE_OFF,
+        ),
+        UNSERVABLE,
     ),
     (
         "complete before the nodes",

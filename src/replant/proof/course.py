@@ -7,6 +7,7 @@ nodes in the same situation are one group.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from replant.routing import AttachController, Process
 
@@ -56,6 +57,16 @@ class NodesMove:
 Move = SwitchMove | NodesMove
 
 
+class OldNodesJoin(Enum):
+    """When nodes join that have the gates which nodes had at first."""
+
+    NEVER = "never"
+    EVER = "ever"
+    """At any time. A node is there for a while before it has the taint of its kind."""
+    TAINTED = "tainted"
+    """While all nodes have the taint of their kind, and each that joins has it from the first."""
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """A beginning and moves, for the volumes of one plugin."""
@@ -77,5 +88,6 @@ class Course:
     A node's ``volumesAttached`` does not: the controller takes the name out before it asks the
     cloud. Whoever carries a plan out has to wait longer than that list tells.
     """
+    old_nodes_join: OldNodesJoin = OldNodesJoin.NEVER
     one_pod_per_volume: bool = False
     """Whether no pod is bound while a node still has the disk of another, as somebody vouches."""

@@ -12,7 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from replant.proof.course import NodesMove
+from replant.proof.course import NodesMove, OldNodesJoin
 from replant.proof.world import (
     BOTH,
     CSI,
@@ -22,6 +22,7 @@ from replant.proof.world import (
     Hold,
     Node,
     Pod,
+    Presence,
     Rules,
     World,
 )
@@ -40,6 +41,7 @@ class Act(Enum):
     SWITCH = "switch"
     UNCORDON = "uncordon"
     TAINT = "taint"
+    TAINT_JOINED = "taint a node that has joined"
     UNTAINT = "untaint"
     TOLERATE = "tolerate"
     TOLERATING_POD_GOES = "the pod that tolerates a taint goes"
@@ -61,6 +63,7 @@ class Act(Enum):
     DELETE = "delete"
     MOUNT = "mount"
     UNMOUNT = "unmount"
+    JOIN = "join"
     DIE = "die"
     RETURN = "return"
 
@@ -119,7 +122,17 @@ def _is_to_untaint(rules: Rules, world: World) -> bool:
 
 def _are_alike(rules: Rules, world: World) -> bool:
     """Whether all kubelets take the same side."""
-    return len({rules.kind(node) for node in world.nodes}) == 1
+    return _kinds(rules, world) != BOTH
+
+
+def _kinds(rules: Rules, world: World) -> int:
+    """The sides that kubelets take."""
+    return reduce(or_, map(rules.kind, filter(_is_there, world.nodes)))
+
+
+def _is_there(node: Node) -> bool:
+    """Whether a node has joined."""
+    return node.presence != Presence.ABSENT
 
 
 def _all_there(rules: Rules, world: World) -> bool:
@@ -167,7 +180,7 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
     cordoned = sum(node.cordoned for node in world.nodes)
     for number, node in enumerate(world.nodes):
         goal = rules.goal(world, node)
-        if goal is None:
+        if goal is None or (node.cordoned and not _tells_kind(rules, world, node)):
             continue
         there = node.kubelet == goal
         if not drain and not there and node.alive:
@@ -184,18 +197,27 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
             yield Event(Act.UNCORDON, number, NONE, _with(world, number, after))
 
 
+def _tells_kind(rules: Rules, world: World, node: Node) -> bool:
+    """Whether a node has the taint without which it is neither switched nor uncordoned."""
+    return not rules.restricts(world) or node.presence != Presence.UNTAINTED
+
+
 def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
     """The taints that keep pods from nodes of the other kind, and what a pod tolerates of them."""
     done = _all_there(rules, world) and _are_alike(rules, world)
     if world.tainted is done:
         act = Act.UNTAINT if done else Act.TAINT
-        yield Event(act, NOWHERE, NONE, world._replace(tainted=not done))
+        nodes = tuple(map(_as_others, world.nodes))
+        yield Event(act, NOWHERE, NONE, world._replace(tainted=not done, nodes=nodes))
     if done or not world.tainted:
         return
+    for number, node in enumerate(world.nodes):
+        if node.presence == Presence.UNTAINTED:
+            yield Event(Act.TAINT_JOINED, number, NONE, _with(world, number, _as_others(node)))
     kinds = holding_kinds(rules, world)
     if kinds == NONE:
         # The only pod that tolerates one kind comes to tolerate all; if others do too, none does.
-        tolerated = reduce(or_, map(rules.kind, world.nodes))
+        tolerated = _kinds(rules, world)
     else:
         kinds |= world.tolerated
         tolerated = NONE if kinds == BOTH else kinds
@@ -206,9 +228,7 @@ def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
 
 def _is_restricted(rules: Rules, world: World) -> bool:
     """Whether a kubelet may be switched: no pod goes to a node of a kind that is not there yet."""
-    if not world.tainted:
-        return False
-    return not (_are_alike(rules, world) and world.tolerated & ~rules.kind(world.nodes[0]))
+    return world.tainted and not world.tolerated & ~_kinds(rules, world)
 
 
 def holding_kinds(rules: Rules, world: World) -> int:
@@ -223,6 +243,11 @@ def holding_kinds(rules: Rules, world: World) -> int:
         kinds |= node.mounted | node.forgotten
         kinds |= (node.in_tree == Hold.HELD) * IN_TREE | bool(node.csi) * CSI
     return kinds
+
+
+def _as_others(node: Node) -> Node:
+    """A node whose taints are like those of the others, if it has joined."""
+    return node._replace(presence=Presence.MEMBER) if _is_there(node) else node
 
 
 def waits_for_driver(rules: Rules, node: Node) -> bool:
@@ -391,6 +416,9 @@ def _kubelet(rules: Rules, world: World, number: int, node: Node) -> Iterator[Ev
 
 def _nature(rules: Rules, world: World) -> Iterator[Event]:
     for number, node in enumerate(world.nodes):
+        if not _is_there(node):
+            yield from _joins(rules, world, number, node)
+            continue
         if node.pod:
             after = node._replace(pod=Pod.ABSENT, wanted=NONE)
             yield Event(Act.DELETE, number, NONE, _with(world, number, after))
@@ -411,11 +439,20 @@ def _nature(rules: Rules, world: World) -> Iterator[Event]:
         yield Event(Act.TOLERATING_POD_GOES, NOWHERE, NONE, world._replace(tolerated=NONE))
 
 
+def _joins(rules: Rules, world: World, number: int, node: Node) -> Iterator[Event]:
+    ever = rules.course.old_nodes_join is OldNodesJoin.EVER
+    if ever or world.tainted:
+        lacks = world.tainted and ever
+        after = node._replace(presence=Presence.UNTAINTED if lacks else Presence.MEMBER)
+        yield Event(Act.JOIN, number, NONE, _with(world, number, after))
+
+
 def _takes_pods(rules: Rules, world: World, node: Node) -> bool:
     """Whether the scheduler may bind a pod to a node."""
     if not node.alive or node.cordoned:
         return False
-    if world.tainted and not world.tolerated & rules.kind(node):
+    tainted = world.tainted and node.presence == Presence.MEMBER
+    if tainted and not world.tolerated & rules.kind(node):
         return False
     if rules.course.one_pod_per_volume:
         return not any(it.pod or it.mounted or it.forgotten or it.holder for it in world.nodes)

@@ -11,7 +11,7 @@ from typing import Any
 from replant.gates.history import LAST
 from replant.gates.settings import problems
 from replant.gates.versions import Version
-from replant.proof.course import Course, Move, NodeGroup, NodesMove, SwitchMove
+from replant.proof.course import Course, Move, NodeGroup, NodesMove, OldNodesJoin, SwitchMove
 from replant.routing import AttachController, Process
 from replant.translate import plugins
 
@@ -24,6 +24,7 @@ _NODES = "nodes"
 _VERSION = "kubernetesVersion"
 _RESTART = "restartControllers"
 _RESTRICT = "restrictScheduling"
+_JOIN = "oldNodesJoin"
 _MINOR = re.compile(r"v?\d+\.\d+\+?")
 Path = tuple[str | int, ...]
 
@@ -108,7 +109,7 @@ def read_order(document: object) -> Course:
     order = _Value(document, ())
     given = order.fields(
         ("apiVersion", "kind", "metadata", "plugin", _VERSION, "adc",
-         "driverInstalled", "from", "steps"),
+         "driverInstalled", _JOIN, "from", "steps"),
         required=("apiVersion", "kind", "plugin", _VERSION, "steps"),
     )  # fmt: skip
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
@@ -133,6 +134,7 @@ def read_order(document: object) -> Course:
         moves=tuple(_moves(given["steps"], controller, kubelet, attach_controller)),
         attach_controller=attach_controller,
         driver=driver,
+        old_nodes_join=_old_nodes_join(given.get(_JOIN)),
     )
 
 
@@ -148,6 +150,16 @@ def _plugin(value: _Value) -> str:
         known = ", ".join(it.removeprefix("kubernetes.io/") for it in plugins())
         raise value.wrong(f"is no plugin that a driver takes over from; there are {known}")
     return name
+
+
+def _old_nodes_join(value: _Value | None) -> OldNodesJoin:
+    if value is None:
+        return OldNodesJoin.NEVER
+    if value.data == OldNodesJoin.TAINTED.value:
+        return OldNodesJoin.TAINTED
+    if not isinstance(value.data, bool):
+        raise value.wrong(f"is none of true, false and {OldNodesJoin.TAINTED.value}")
+    return OldNodesJoin.EVER if value.data else OldNodesJoin.NEVER
 
 
 def _attach_controller(value: _Value | None) -> AttachController:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import combinations_with_replacement, pairwise
+from itertools import combinations_with_replacement, pairwise, product
 from typing import NamedTuple
 
 from replant.proof.badness import Bad, BadState, Cause, problems
-from replant.proof.course import Course
+from replant.proof.course import Course, OldNodesJoin
 from replant.proof.events import Event, may_happen, settled
 from replant.proof.story import tell
 from replant.proof.world import NOWHERE, Rules, World
@@ -108,6 +108,9 @@ def search(course: Course, groups: tuple[int, ...]) -> Verdict:
 
 def _pairs(course: Course) -> Iterator[tuple[int, ...]]:
     numbers = range(len(course.groups))
+    if course.old_nodes_join is not OldNodesJoin.NEVER:
+        yield from product(numbers, repeat=2)  # one that joins at once has been there
+        return
     if sum(group.size for group in course.groups) == 1:
         yield (0,)
         return

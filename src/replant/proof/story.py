@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from replant.proof.badness import Bad, Cause
 from replant.proof.events import Act, Event, settled
-from replant.proof.world import BOTH, CSI, IN_TREE, NONE, NOWHERE, Rules, World
+from replant.proof.world import BOTH, CSI, IN_TREE, NONE, NOWHERE, Presence, Rules, World
 
 _NAMES = "ABCD"
 _KINDS = {NONE: "no", IN_TREE: "in-tree", CSI: "CSI", BOTH: "all"}
@@ -28,6 +28,8 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
     told = rules.course.moves[before.at].told if 0 <= before.at < len(rules.moves) else ""
     undone = "what it had before" if before.back else told
     evicted = event.act is Act.DELETE and before.nodes[event.node].cordoned
+    after = event.world.nodes[event.node]
+    untainted = event.node != NOWHERE and after.presence == Presence.UNTAINTED
     return {
         Act.GIVE: f"The control plane is given {undone}; its replicas restart one by one.",
         Act.CONFIRM: f"All replicas of the control plane have {undone}.",
@@ -35,6 +37,7 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
         Act.UNCORDON: f"Replant uncordons {node}.",
         Act.TAINT: "Replant taints each node with its kind.",
+        Act.TAINT_JOINED: f"Replant taints {node}, which has joined, with its kind.",
         Act.UNTAINT: "Replant takes the taints from all nodes.",
         Act.TOLERATE: "Nothing of the other kind holds the disk: Replant gives a pod that needs it "
         f"a toleration for {_KINDS[event.side]} nodes.",
@@ -67,6 +70,8 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.MOUNT: f"The kubelet of {node} finds the disk under its {name} name and mounts it; "
         "the pod runs.",
         Act.UNMOUNT: f"The kubelet of {node} unmounts the disk.",
+        Act.JOIN: f"{node[:1].upper()}{node[1:]} joins with the gates that nodes had at first"
+        + (", and has no taint yet." if untainted else "."),
         Act.DIE: f"{node[:1].upper()}{node[1:]} dies.",
         Act.RETURN: f"{node[:1].upper()}{node[1:]} comes back.",
     }[event.act]

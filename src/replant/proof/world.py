@@ -12,7 +12,7 @@ from typing import NamedTuple
 from replant.core.routing.dangling import attach_may_detach, driver_attach_detaches
 from replant.gates.plugins import BASE_GATE
 from replant.gates.settings import effective
-from replant.proof.course import OVERTAKEN, Course, NodesMove
+from replant.proof.course import OVERTAKEN, Course, NodesMove, OldNodesJoin
 from replant.routing import (
     AttachController,
     NodeView,
@@ -59,6 +59,16 @@ class Hold(IntEnum):
     attached here, and nothing is written in the node's volumesAttached."""
 
 
+class Presence(IntEnum):
+    """Whether a node is in the cluster."""
+
+    MEMBER = 0
+    ABSENT = 1
+    """It has not joined yet."""
+    UNTAINTED = 2
+    """It has joined while all other nodes have the taint of their kind."""
+
+
 _HOLDING = (Hold.HELD, Hold.LETTING_GO)
 
 
@@ -81,6 +91,7 @@ class Node(NamedTuple):
     csi: Hold = Hold.FREE
     wanted: int = NONE
     """The sides by which the controller wants it attached here."""
+    presence: Presence = Presence.MEMBER
 
     def holds(self, side: int) -> Hold:
         """How a side holds the disk here."""
@@ -125,6 +136,7 @@ class Rules:
     """What Kubernetes does in a course: asked of routing once, looked up ever after."""
 
     def __init__(self, course: Course, groups: tuple[int, ...]) -> None:
+        """Where nodes join, the last of the nodes is one that has not joined yet."""
         self.course = course
         self.groups = groups
         """The group of each node that is looked at."""
@@ -198,7 +210,7 @@ class Rules:
 
     def goal(self, world: World, node: Node | None = None) -> int | None:
         """What the move in progress, or its undoing, makes of the controller or of a node."""
-        if not 0 <= world.at < len(self.moves):
+        if not 0 <= world.at < len(self.moves) or (node and node.presence == Presence.ABSENT):
             return None
         source, target = self.moves[world.at]
         return (source if world.back else target).get(node.group if node else NOWHERE)
@@ -231,10 +243,13 @@ class Rules:
         return start, moves
 
     def _nodes(self, kubelets: list[int]) -> tuple[Node, ...]:
-        return tuple(
+        nodes = [
             Node(group, kubelets[group], self.announces(kubelets[group], announced=False))
             for group in self.groups
-        )
+        ]
+        if self.course.old_nodes_join is not OldNodesJoin.NEVER:
+            nodes[-1] = nodes[-1]._replace(presence=Presence.ABSENT)
+        return tuple(nodes)
 
     def _intern(self, process: Process) -> int:
         if process not in self.processes:
