@@ -46,11 +46,17 @@ class Nodes:
             self.node(name)
             self.csi_node(name)
 
-    def node(self, name: str, *, cordoned: bool = False, run: str = "", **status: Any) -> None:
+    def node(
+        self, name: str, *, cordoned: bool = False, run: str = "", tainted: bool = True,
+        **status: Any,
+    ) -> None:  # fmt: skip
+        """A node; one that is cordoned has the taint of those that are being switched."""
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         marks = {"replant.dev/cordoned-by": run} if run else {}
+        taints = [{"key": "replant.dev/aws-ebs", "value": "switching", "effect": "NoSchedule"}]
+        spec = {"unschedulable": cordoned, "taints": taints if cordoned and tainted else []}
         self.put(
-            NODES, name, annotations=marks, spec={"unschedulable": cordoned},
+            NODES, name, annotations=marks, spec=spec,
             status={**ready, **status},
         )  # fmt: skip
 

@@ -13,6 +13,7 @@ from replant.execute.journal import Entry, Mark
 from replant.execute.leading import BY_HAND, LOOK, OURS, Leader, Leading, Memory
 from replant.execute.remembering import remembered
 from replant.execute.timing import read, written
+from replant.execute.world import World
 
 STEP = "roll-nodes"
 EVICT = Evict(why="to drain n1", namespace="shop", pod="db-0", uid="u", node="n1")
@@ -26,7 +27,7 @@ def leading(memory: Memory | None = None, *, back: bool = False, seconds: float 
 
 def decided(it: Leading, now: float) -> tuple[bool, list[Act], Decision]:
     decision = Decision()
-    held = it.holds_up(now, decision)
+    held = it.holds_up(now, decision, World())
     return held, decision.acts, decision
 
 

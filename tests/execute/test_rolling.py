@@ -8,11 +8,12 @@ import pytest
 
 from replant.cluster.ports import PODS
 from replant.errors import Conflict, EvictionBlocked, Missing, ReplantError, Uncertain
-from replant.execute.acts import Cordon, Evict, LookAtNode, Switch
+from replant.execute.acts import Cordon, Evict, LookAtLeader, LookAtNode, Switch, Uncordon
 from replant.execute.emptying import EVICT_AGAIN, FRESH, RETRY_EVICTION, FreshNode
 from replant.execute.leading import LOOK, Leader, Memory
 from replant.execute.outages import Outages
 from replant.execute.rolling_node import DECIDE_AGAIN
+from replant.execute.steps.scheduling import TaintNode
 from replant.execute.world import Pod
 from replant.plan.undo import undo_plan
 from tests.execute.nodes import AWS, ENABLE, Nodes, only, rolling
@@ -169,6 +170,63 @@ def test_a_last_look_that_shows_anything_keeps_a_kubelet_as_it_is(fresh: Any) ->
     pods = () if fresh else (aside.pod("late", "n1"),)
     stage.learn(look, FreshNode(aside.world.node("n1"), pods, "99"), 21)
     assert not any(isinstance(it, Switch) for it in stage.decide(nodes.world, 22).acts)
+
+
+def test_a_node_is_tainted_before_it_is_switched_and_until_it_is_uncordoned() -> None:
+    """Some pods tolerate a cordon; this taint none does that was not made to."""
+    nodes, stage = Nodes("n1", "n2", "n3"), rolling()
+    nodes.node("n1", cordoned=True, run="run", tainted=False)
+    stage.decide(nodes.world, 0)
+    tainted = only(stage.decide(nodes.world, 20))
+    assert isinstance(tainted, TaintNode)
+    assert [(it.key, it.value, it.effect) for it in tainted.taints] == [
+        ("replant.dev/aws-ebs", "switching", "NoSchedule")
+    ]
+    nodes.csi_node("n1", lists=AWS)
+    nodes.node("n1", cordoned=True, run="run")
+    assert stage.decide(nodes.world, 40).acts == []  # the controllers have not heard of it yet
+    looked = only(stage.decide(nodes.world, 60))
+    stage.learn(looked, FreshNode(nodes.world.node("n1"), (), "99"), 61)
+    stage.decide(nodes.world, 62)
+    untainted = only(stage.decide(nodes.world, 63))
+    assert isinstance(untainted, TaintNode)
+    assert untainted.taints == ()
+    nodes.node("n1", cordoned=True, run="run", tainted=False)
+    assert isinstance(only(stage.decide(nodes.world, 64)), Uncordon)
+
+
+LATE: dict[str, Any] = {
+    "cordoned": True,
+    "run": "run",
+    "volumesAttached": [{"name": f"{AWS}/aws://a/vol-1"}],
+}
+
+
+def test_a_pod_that_came_before_the_restart_has_to_leave_the_node() -> None:
+    """Its disk is attached under the name of before: whoever leads next would detach it."""
+    nodes, stage = Nodes("n1", "n2", "n3"), rolling()
+    nodes.node("n1", **LATE)
+    nodes.csi_node("n1", lists=AWS)
+    nodes.pod("late", "n1")
+    stage.decide(nodes.world, 0)
+    decision = stage.decide(nodes.world, 20)
+    assert [type(it) for it in decision.acts] == [Evict]
+    assert "vol-1 to be detached from n1: its pod came after" in decision.waits[-1].what
+
+
+def test_no_controller_is_restarted_while_such_a_pod_is_there() -> None:
+    nodes = Nodes("n1", "n2", "n3")
+    nodes.node("n1", **LATE)
+    nodes.csi_node("n1", lists=AWS)
+    nodes.pod("late", "n1")
+    stage = rolling(memory=Memory(step="another", holder="leader", version="7"))
+    stage.learn(LOOK, Leader("leader", "9"), 0)
+    decision = stage.decide(nodes.world, 1)
+    assert decision.acts == []
+    stage.decide(nodes.world, 20)
+    assert [
+        type(it) for it in stage.decide(nodes.world, 40).acts if not isinstance(it, LookAtLeader)
+    ] == [Evict]
 
 
 def test_a_look_that_has_grown_old_is_taken_anew() -> None:

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from replant.proof import BadState, Course
 from replant.proof.orders import read_order
-from tests.proof.making import OFF, ON, UNREGISTERED, Making
-from tests.proof.rows import SAFE, TABLES, UNSERVABLE, YANKED
+from tests.proof.making import OFF, ON, UNREGISTERED, Making, closed
+from tests.proof.rows import CLOSED, SAFE, TABLES, UNSERVABLE, YANKED
 
 AWS = Making()
 WITH, WITHOUT = AWS.group("with", OFF), AWS.group("without", OFF, driver=False)
@@ -84,7 +84,9 @@ ENTRIES: dict[str, Entry] = {
     f"{table}: {name}": Entry(read_order(given), told)
     for table, rows in TABLES.items()
     for name, given, told in rows
-} | {f"groups: {name}": Entry(course, told) for name, course, told in COURSES}
+}
+ENTRIES |= {f"groups: {name}": Entry(course, told) for name, course, told in COURSES}
+ENTRIES |= {f"closed: {name}": Entry(closed(given), told) for name, given, told in CLOSED}
 
 COUNTER_EXAMPLES: dict[str, Entry] = {
     name: entry for name, entry in ENTRIES.items() if entry.told is not None
@@ -100,6 +102,10 @@ DOCUMENTED: dict[str, str] = {
         "wrong: disable, and pods go anywhere",
     "controllers on; drained nodes on, without `restrictScheduling`":
         "wrong: enable, and pods go anywhere",
+    "gce-pd: controllers on; drained nodes on, without `restrictScheduling`":
+        "pods go anywhere: gce-pd",
+    "all on: drained nodes off, no pod tolerates a cordon; controllers off": "closed: disable",
+    "controllers on; drained nodes on, no pod tolerates a cordon": "closed: enable",
     "azure-disk: controllers on; drained nodes on, without `restrictScheduling`":
         "pods go anywhere: azure-disk",
     "controllers on; drained nodes on; `oldNodesJoin: true`": "wrong: enable, and old nodes join",

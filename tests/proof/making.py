@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from replant.gates.versions import Version
 from replant.proof import Course, NodeGroup, NodesMove, SwitchMove
+from replant.proof.orders import read_order
 from replant.routing import Process
 
 GATE, UNREGISTER, COMPLETE = (
@@ -53,6 +54,13 @@ def in_place(given: Given | str) -> Given:
     return {"nodes": {"drain": False, **_of_nodes(given)}}
 
 
+def closed(given: Given) -> Course:
+    """The course of an order by somebody whose cordons no pod tolerates."""
+    course = read_order(given)
+    moves = (replace(it, closes=True) if isinstance(it, NodesMove) else it for it in course.moves)
+    return replace(course, moves=tuple(moves))
+
+
 def _given(given: Given | str) -> Given:
     return {"kubernetesVersion": given} if isinstance(given, str) else given
 
@@ -88,7 +96,9 @@ class Making:
         restricts: bool = True,
     ) -> NodesMove:
         to = dict.fromkeys(names, self.process(gates))
-        return NodesMove(to, drain, told(gates), forgets and drain, restricts and drain)
+        return NodesMove(
+            to, drain, told(gates), forgets and drain, restricts and drain, closes=drain
+        )
 
     def course(
         self, gates: dict[str, bool], groups: tuple[NodeGroup, ...], *moves: Any, **more: Any

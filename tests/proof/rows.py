@@ -378,6 +378,7 @@ GOES_ANYWHERE: list[tuple[str, BadState | None]] = [
     ("gce-pd", SAFE),
     ("rbd", SAFE),  # the kubelet waits until no other node watches the image
 ]
+"""Whether an attach takes a disk from the node that has it by its other name."""
 
 
 def _flips() -> Iterator[Row]:
@@ -393,16 +394,26 @@ def _flips() -> Iterator[Row]:
         yield back, order(in_place(before), cp(before), **down), hurt
 
 
-def _anywhere() -> Iterator[Row]:
-    """Whether an attach takes a disk from the node that has it by its other name."""
-    for plugin, expected in GOES_ANYWHERE:
-        gate = LIVES[f"kubernetes.io/{plugin}"].migration_gate
-        on, off = {gate: True}, {gate: False}
-        begin: dict[str, Any] = {"plugin": plugin, "version": "1.23", "cp": off, "nodes": off}
-        yield plugin, order(cp(on), drained(on, restricts=False), **begin), expected
-        kept = SAFE if expected is YANKED else expected
-        yield f"{plugin}, kept", order(cp(on), drained(on), **begin), kept
+def _enabled(plugin: str, *, restricts: bool) -> Given:
+    gate = LIVES[f"kubernetes.io/{plugin}"].migration_gate
+    on, off = {gate: True}, {gate: False}
+    begin: dict[str, Any] = {"plugin": plugin, "version": "1.23", "cp": off, "nodes": off}
+    return order(cp(on), drained(on, restricts=restricts), **begin)
 
+
+def _anywhere() -> Iterator[Row]:
+    """A pod that tolerates a cordon harms with each plugin."""
+    for plugin, _expected in GOES_ANYWHERE:
+        yield plugin, _enabled(plugin, restricts=False), YANKED
+        yield f"{plugin}, kept", _enabled(plugin, restricts=True), SAFE
+
+
+CLOSED: list[Row] = [
+    ("enable", order(cp(ON), drained(ON, restricts=False), **ALL_OFF), YANKED),
+    ("disable", order(drained(OFF, restricts=False), cp(OFF), **ALL_ON), YANKED),
+    *((plugin, _enabled(plugin, restricts=False), told) for plugin, told in GOES_ANYWHERE),
+]
+"""Where no pod tolerates a cordon, which no order says."""
 
 TABLES: dict[str, list[Row]] = {
     "right": RIGHT,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from replant.proof import Verdict
-from replant.proof.orders import API_VERSION, KIND, read_order
+from replant.proof.orders import API_VERSION, KIND
 from replant.proof.search import search
+from tests.proof.making import closed
 
 pytestmark = pytest.mark.exhaustive
 
@@ -44,7 +45,7 @@ ORDERS: dict[str, tuple[str, dict[str, bool], list[Step]]] = {
 def searched(order: str, count: int, *, at_once: int = 1) -> Verdict:
     """The verdict on an order, with so many nodes that are all alike."""
     plugin, gates, steps = ORDERS[order]
-    course = read_order(
+    course = closed(
         {
             "apiVersion": API_VERSION,
             "kind": KIND,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -154,6 +154,8 @@ class Cluster:
             )
             for _number in range(NODES)
         ]
+        self.before_restart: Callable[[LightNode], None] = lambda _node: None
+        """What happens between the last look at a node and its kubelet's restart."""
         self.hook = stack.enter_context(Hook(folder, self.answer))
         self.role = plane.role_kubeconfig("apply")
         if ends_after is None:
@@ -319,12 +321,13 @@ class Cluster:
             self._gates[name] = given
             self.start(name)
         else:
+            self.before_restart(self._node(name))
             self._node(name).restart(given)
         return {}
 
     # Replant
 
-    def plan(self, goal: str) -> Path:
+    def plan(self, goal: str, *more: str) -> Path:
         """A plan that Replant has made of the cluster as it is, in a file."""
         command = [
             str(REPLANT),
@@ -336,7 +339,9 @@ class Cluster:
             str(self.role),
         ]
         options = ["--control-plane-gates", _gates_option(self._gates[CONTROLLER]), "-o", "yaml"]
-        made = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+        made = subprocess.run(
+            [*command, *options, *more], capture_output=True, text=True, check=False
+        )
         assert made.returncode == 0, made.stdout + made.stderr
         plan = yaml.safe_load(made.stdout)
         for step in plan["steps"]:

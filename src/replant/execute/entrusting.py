@@ -64,7 +64,7 @@ class Entrusting:
         decision.progress = Progress(len(there) - len(behind), len(there), "nodes")
         if behind:
             self._restriction.keep(world.take_touched(), world, now, decision)
-        if self._leading.holds_up(now, decision):
+        if self._leading.holds_up(now, decision, world):
             return decision
         if behind:
             restricts = self._restriction.holds_up(world, now, decision)
@@ -91,7 +91,7 @@ class Entrusting:
             self._leading.moved((self._ask,), now)
         else:
             self._leading.end()
-            decision.done = not self._leading.holds_up(now, decision)
+            decision.done = not self._leading.holds_up(now, decision, world)
         self._leading.moved(decision.acts, now)
         return decision
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replant.execute.acts import Act, Decision, Evict, LookAtLeader, RestartLeader, Switch, Wait
-from replant.execute.world import precedes
+from replant.execute.steps.restarts import in_the_way_of_a_restart
+from replant.execute.world import World, precedes
 from replant.plan.courses import CONTROLLER
 from replant.plan.model import (
     ChangeVersion,
@@ -100,21 +101,30 @@ class Leading:
         # What was moved on the way there would be in the way of going back.
         turned = memory.step != step if memory.step else back
         self._asked = bool(self._from) or turned
+        self._is_unsafe = False
 
     def end(self) -> None:
         """Have nobody lead any longer under whom a pod was moved: the last one was."""
         self._asked = self._asked or self._since is not None
 
-    def holds_up(self, now: float, decision: Decision) -> bool:
-        """Whether another has to lead before anything else is done; how is in the decision."""
+    def holds_up(self, now: float, decision: Decision, world: World) -> bool:
+        """Whether another has to lead before anything else is done; how is in the decision.
+
+        None is restarted while that could take a disk from a pod, nor are others waited for less.
+        """
         if not self._seconds:
             return False
         if self._since is not None and now >= self._since + self._seconds:
             self._asked = True
         if not self._asked:
             return False
-        self._go_on(now, decision)
+        self._go_on(now, decision, world)
         return self._asked
+
+    @property
+    def waits_for_nodes(self) -> bool:
+        """Whether nobody is restarted yet: something has to be so on nodes before."""
+        return self._asked and self._is_unsafe
 
     @property
     def is_pending(self) -> bool:
@@ -131,8 +141,9 @@ class Leading:
         self._seen = outcome if isinstance(outcome, Leader) else None
         self._seen_at = now if isinstance(outcome, Leader) else None
 
-    def _go_on(self, now: float, decision: Decision) -> None:
+    def _go_on(self, now: float, decision: Decision, world: World) -> None:
         seen = self._seen
+        self._is_unsafe = False
         if seen is not None and not seen.version:
             decision.notes.append(BY_HAND)
             self._forgotten()
@@ -144,6 +155,9 @@ class Leading:
             pass  # an old answer
         elif seen.holder in ("", OURS):
             self._from = self._from or OURS
+        elif waits := list(in_the_way_of_a_restart(world, self._patience)):
+            self._is_unsafe = True
+            decision.waits += waits
         elif self._from and seen.holder != self._from:
             self._forgotten()
             return

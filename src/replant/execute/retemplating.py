@@ -119,7 +119,7 @@ class Retemplating:
             timeout = self._timeout + self._step.settle_seconds
             decision.waits.append(Wait(what, called, timeout))
             return decision
-        if change.free_of and self._leading and self._leading.holds_up(now, decision):
+        if change.free_of and self._leading and self._leading.holds_up(now, decision, world):
             return decision
         self._notes += decision.notes
         return None

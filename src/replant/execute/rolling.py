@@ -90,7 +90,9 @@ class Rolling:
         self._take_in(touched, world, decision)
         if not self._is_over:
             self._restriction.keep(touched, world, now, decision)
-        if self._leading.holds_up(now, decision) or (
+        held = self._leading.holds_up(now, decision, world)
+        goes_on = self._leading.waits_for_nodes  # those under way may be what is waited for
+        if (held and not goes_on) or (
             not self._is_over and self._restriction.holds_up(world, now, decision)
         ):
             for name in touched & self._under_way.keys():
@@ -103,6 +105,8 @@ class Rolling:
             self._look_at(name, world, now, decision)
         displaced = self._displaced()
         while self._queue and len(self._under_way) + len(self._recovering) < self._at_once:
+            if held and not is_cordoned_by(self._run, world.node(self._queue[0])):
+                break
             name = self._queue.popleft()
             self._under_way[name] = RollingNode(self._targets[name], self._terms)
             self._look_at(name, world, now, decision)
@@ -110,7 +114,7 @@ class Rolling:
         self._leading.moved(decision.acts, now)
         if self._is_over and self._restriction.ends(world, decision):
             self._leading.end()
-            decision.done = not self._leading.holds_up(now, decision)
+            decision.done = not self._leading.holds_up(now, decision, world)
         decision.progress = self._progress
         return decision
 

@@ -27,6 +27,7 @@ from replant.execute.awaiting import AwaitedSwitch
 from replant.execute.draining import DrainRules
 from replant.execute.emptying import FRESH, Emptying, FreshNode
 from replant.execute.patience import Patience
+from replant.execute.steps.restarts import left_behind
 from replant.execute.steps.scheduling import SchedulingRestriction
 from replant.execute.targets import Target, VolumeNames
 from replant.execute.world import Node, World
@@ -73,6 +74,8 @@ class RollingNode:
         self._looked: float | None = None
         self._confirmed: float | None = None
         self._listed_since: float | None = None
+        self._has_left_none: bool | None = None
+        """Whether a look after the switch showed no volume under a name of before."""
         self._decided: Decision | None = None
         """What it waits for and what is to be done, as long as nothing about it changes."""
         self._until = 0.0
@@ -99,6 +102,7 @@ class RollingNode:
             case LookAtNode(), FreshNode():
                 self._looked = now
                 self._confirmed = now if self._emptying.is_empty(outcome) else None
+                self._has_left_none = outcome.node is not None and not self._left(outcome.node)
             case ((ObservePlace() | Switch()), _):
                 self._awaited.learn(act, outcome, now)
 
@@ -230,7 +234,8 @@ class RollingNode:
 
     def _bring_back(self, node: Node, world: World, now: float, decision: Decision) -> None:
         name = self._target.node
-        if not is_cordoned_by(self._run, node):
+        mine = is_cordoned_by(self._run, node)
+        if not mine and not (node.spec.unschedulable and self._restriction.is_closed(node)):
             self.is_done = True
             return
         missing = ", ".join(self._target.absent_drivers(world.csi_node(name)))
@@ -250,7 +255,13 @@ class RollingNode:
         if not self._settled(self._listed_since, now, decision):
             decision.waits.append(self._settling(name, "the controllers to hear of its CSINode"))
             return
+        if not self._is_without_what_came(node, world, now, decision):
+            return
+        self._restriction.release(name)
         if not self._is_marked(node, world, decision):
+            return
+        if not mine:
+            self.is_done = True
             return
         decision.acts.append(
             Uncordon(
@@ -260,6 +271,37 @@ class RollingNode:
                 version=node.metadata.resource_version,
             )
         )
+
+    def _left(self, node: Node) -> list[str]:
+        return left_behind(node, self._target.listed, self._target.plugins)
+
+    def _is_without_what_came(
+        self, node: Node, world: World, now: float, decision: Decision
+    ) -> bool:
+        """Whether no pod came after the last look at the node and before its kubelet's restart.
+
+        One that tolerates every taint may. Its disk is attached under a name that the kubelet does
+        not use any more, so it has to leave before any controller restarts.
+        """
+        name = self._target.node
+        if left := self._left(node):
+            self._has_left_none = None
+            self._emptying.is_drained(node, world, now, decision)
+            decision.waits.append(
+                Wait(
+                    f"{left[0]} to be detached from {name}: its pod came after the last look at "
+                    "the node and before its kubelet was restarted",
+                    f"left behind {name}",
+                    self._patience.drain,
+                    f"the kubelet of {name}",
+                )
+            )
+            return False
+        if not self._has_left_none:
+            decision.acts.append(
+                LookAtNode(why=f"to be sure that no pod came to {name} meanwhile", node=name)
+            )
+        return bool(self._has_left_none)
 
     def _is_marked(self, node: Node, world: World, decision: Decision) -> bool:
         """Whether its taints tell what it is, so that no pod comes that should not."""

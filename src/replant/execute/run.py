@@ -57,6 +57,7 @@ from replant.execute.rewriting import Annotating, Replacing
 from replant.execute.rolling import Rolling
 from replant.execute.scaling import Scaling
 from replant.execute.stages import Stage
+from replant.execute.steps.restarts import in_the_way_of_a_restart
 from replant.execute.swapping import AT_ONCE, Backups, Swapping
 from replant.execute.switching import Switching
 from replant.execute.targets import JoinedNodes
@@ -340,6 +341,11 @@ class Applying:
     async def _part(self, engine: Engine, step: Step, stage: Stage) -> None:
         """Have the controllers forget their detaches: whoever goes on may come too late for it."""
         if not (isinstance(stage, Rolling | Entrusting | Versioning) and stage.leaves_detaches):
+            return
+        if wait := next(in_the_way_of_a_restart(self._world, 0), None):
+            self._display.note(
+                f"kube-controller-manager is not restarted: it waits for {wait.what}"
+            )
             return
         with suppress(ReplantError, TimeoutError):
             async with asyncio.timeout(RELEASING):

@@ -216,7 +216,7 @@ class Swapping:
             for it in self._step.volumes
             if (why := self._not_free(it, world, now))
         ]
-        if decision.waits or leading.holds_up(now, decision):
+        if decision.waits or leading.holds_up(now, decision, world):
             return decision
         self._notes += decision.notes
         self._leading = None

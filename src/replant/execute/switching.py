@@ -8,6 +8,7 @@ from replant.execute.acts import Act, Decision, ObservePlace, Progress, Switch, 
 from replant.execute.actuators import Place, Replica, Wanted, differences, is_so
 from replant.execute.awaiting import OBSERVE_AGAIN, AwaitedSwitch
 from replant.execute.patience import Patience
+from replant.execute.steps.restarts import in_the_way_of_a_restart
 from replant.execute.targets import demands
 from replant.execute.world import World
 from replant.plan.courses import CONTROLLER
@@ -85,7 +86,10 @@ class Switching:
 
         What the plan's own steps leave is proved; a node that an autoscaler has made is not.
         """
-        for demand in self._demands if component.name == CONTROLLER else ():
+        if component.name != CONTROLLER:
+            return
+        yield from in_the_way_of_a_restart(world, self._patience.switch)
+        for demand in self._demands:
             for node in world.nodes():
                 name = node.metadata.name
                 if demand.is_met(world.csi_node(name)):

@@ -44,7 +44,7 @@ class Versioning:
         touched = world.take_touched()
         if behind:
             self._restriction.keep(touched, world, now, decision)
-        if self._leading.holds_up(now, decision) or (
+        if self._leading.holds_up(now, decision, world) or (
             behind and self._restriction.holds_up(world, now, decision)
         ):
             return decision
@@ -55,7 +55,7 @@ class Versioning:
             return decision
         if self._restriction.ends(world, decision):
             self._leading.end()
-            decision.done = not self._leading.holds_up(now, decision)
+            decision.done = not self._leading.holds_up(now, decision, world)
         return decision
 
     @property

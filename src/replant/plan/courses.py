@@ -191,7 +191,7 @@ def _moves(
                 texts = list(dict.fromkeys(texts))
                 yield NodesMove(
                     moved, step.drain, " or ".join(texts), _forgets(step),
-                    restricts=step.restrict_scheduling,
+                    restricts=step.restrict_scheduling, closes=step.drain,
                 )  # fmt: skip
         elif isinstance(step, ChangeVersion):
             version = Version.parse(step.version)
@@ -202,7 +202,7 @@ def _moves(
             # The version operator drains every node, whatever there is on it.
             yield NodesMove(
                 kubelets, drain=True, told=text, forgets=_forgets(step),
-                restricts=step.restrict_scheduling,
+                restricts=step.restrict_scheduling, closes=True,
             )  # fmt: skip
 
 

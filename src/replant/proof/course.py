@@ -52,6 +52,9 @@ class NodesMove:
     """Whether each node has a taint that tells its kind from before the first kubelet is switched
     until all are alike, and a pod gets a toleration for one kind once nothing of the other kind
     holds its volumes."""
+    closes: bool = False
+    """Whether a node that is being switched has a taint that no pod tolerates. A cordon alone does
+    not keep away pods that tolerate it, such as those of DaemonSets."""
 
 
 Move = SwitchMove | NodesMove

@@ -38,6 +38,7 @@ class Act(Enum):
     GIVE = "give"
     CONFIRM = "confirm"
     CORDON = "cordon"
+    SEE_EMPTY = "see that a node is empty"
     SWITCH = "switch"
     UNCORDON = "uncordon"
     TAINT = "taint"
@@ -189,17 +190,32 @@ def _node_moves(rules: Rules, world: World) -> Iterator[Event]:
         elif drain and not there and not node.cordoned and cordoned < rules.course.at_once:
             after = node._replace(cordoned=True)
             yield Event(Act.CORDON, number, NONE, _with(world, number, after))
-        elif node.cordoned and not there and node.alive and _empty(rules, world, node):
-            after = _restarted(rules, node, goal)
-            yield Event(Act.SWITCH, number, NONE, _with(world, number, after))
+        elif node.cordoned and not there and node.alive:
+            yield from _drained(rules, world, number, goal)
         elif node.cordoned and there and node.alive and not waits_for_driver(rules, node):
-            after = node._replace(cordoned=False)
+            after = node._replace(cordoned=False, seen_empty=False)
             yield Event(Act.UNCORDON, number, NONE, _with(world, number, after))
 
 
 def _tells_kind(rules: Rules, world: World, node: Node) -> bool:
     """Whether a node has the taint without which it is neither switched nor uncordoned."""
     return not rules.restricts(world) or node.presence != Presence.UNTAINTED
+
+
+def _drained(rules: Rules, world: World, number: int, goal: int) -> Iterator[Event]:
+    """What comes of a look at a node that is drained.
+
+    Its kubelet restarts later than the node was seen to be empty. Where pods are kept from the node
+    that makes no difference.
+    """
+    node = world.nodes[number]
+    empty = _empty(rules, world, node)
+    if node.seen_empty or (empty and rules.closes(world)):
+        after = _restarted(rules, node, goal)
+        yield Event(Act.SWITCH, number, NONE, _with(world, number, after))
+    elif empty:
+        after = node._replace(seen_empty=True)
+        yield Event(Act.SEE_EMPTY, number, NONE, _with(world, number, after))
 
 
 def _restrictions(rules: Rules, world: World) -> Iterator[Event]:
@@ -277,6 +293,7 @@ def _restarted(rules: Rules, node: Node, kubelet: int) -> Node:
         announced=rules.announces(kubelet, node.announced),
         mounted=kept,
         forgotten=node.forgotten | (node.mounted & ~kept),
+        seen_empty=False,
     )
 
 
@@ -449,8 +466,8 @@ def _joins(rules: Rules, world: World, number: int, node: Node) -> Iterator[Even
 
 def _takes_pods(rules: Rules, world: World, node: Node) -> bool:
     """Whether the scheduler may bind a pod to a node."""
-    if not node.alive or node.cordoned:
-        return False
+    if not node.alive or (node.cordoned and rules.closes(world)):
+        return False  # a cordon alone does not keep away pods that tolerate it
     tainted = world.tainted and node.presence == Presence.MEMBER
     if tainted and not world.tolerated & rules.kind(node):
         return False

@@ -197,7 +197,8 @@ def _moves(
             if attach_controller is AttachController.UPSTREAM or kubelet.version > before:
                 _refuse_newer(kubelet, controller, nodes)
             _refuse_older(kubelet, controller, nodes)
-            yield NodesMove({_NODES: kubelet}, drain, told, forgets, restricts)
+            # Whoever taints nodes by their kind also taints those that are being switched.
+            yield NodesMove({_NODES: kubelet}, drain, told, forgets, restricts, closes=restricts)
 
 
 _Given = tuple[dict[str, _Value], _Value | None]

@@ -36,7 +36,7 @@ class Verdict:
     """Whose volumes come to harm, where any do."""
     cause: Cause | None = None
     """Why the state is bad."""
-    events: tuple[Event, ...] = field(default=(), repr=False)
+    events: tuple[Event, ...] = field(default=(), repr=False, compare=False)
     """The story as events, where they are those of this search."""
 
     @property

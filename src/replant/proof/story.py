@@ -27,14 +27,18 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
     name = "CSI" if event.side == CSI else "in-tree"
     told = rules.course.moves[before.at].told if 0 <= before.at < len(rules.moves) else ""
     undone = "what it had before" if before.back else told
-    evicted = event.act is Act.DELETE and before.nodes[event.node].cordoned
+    cordoned = event.node != NOWHERE and before.nodes[event.node].cordoned
+    seen_empty = event.node != NOWHERE and before.nodes[event.node].seen_empty
     after = event.world.nodes[event.node]
     untainted = event.node != NOWHERE and after.presence == Presence.UNTAINTED
     return {
         Act.GIVE: f"The control plane is given {undone}; its replicas restart one by one.",
         Act.CONFIRM: f"All replicas of the control plane have {undone}.",
         Act.CORDON: f"Replant cordons {node} and begins to drain it.",
-        Act.SWITCH: f"With {node} empty, its kubelet is restarted with {undone}.",
+        Act.SEE_EMPTY: f"Replant sees that {node} is empty, and is about to restart its kubelet.",
+        Act.SWITCH: f"The kubelet of {node} is restarted with {undone}."
+        if seen_empty
+        else f"With {node} empty, its kubelet is restarted with {undone}.",
         Act.UNCORDON: f"Replant uncordons {node}.",
         Act.TAINT: "Replant taints each node with its kind.",
         Act.TAINT_JOINED: f"Replant taints {node}, which has joined, with its kind.",
@@ -65,8 +69,10 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.NOTICE: f"The detach from {node} ends for {side}: the disk is not attached there.",
         Act.DETACH_ANEW: f"For half an hour {side} has waited for its detach from {node}, since "
         "it saw the disk attached by the driver; now it begins anew, and detaches it there.",
-        Act.BIND: f"A pod that needs the disk comes to {node}.",
-        Act.DELETE: f"The pod is {'evicted' if evicted else 'deleted'} from {node}.",
+        Act.BIND: f"A pod that needs the disk and tolerates the cordon comes to {node}."
+        if cordoned
+        else f"A pod that needs the disk comes to {node}.",
+        Act.DELETE: f"The pod is {'evicted' if cordoned else 'deleted'} from {node}.",
         Act.MOUNT: f"The kubelet of {node} finds the disk under its {name} name and mounts it; "
         "the pod runs.",
         Act.UNMOUNT: f"The kubelet of {node} unmounts the disk.",

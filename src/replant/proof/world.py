@@ -92,6 +92,8 @@ class Node(NamedTuple):
     wanted: int = NONE
     """The sides by which the controller wants it attached here."""
     presence: Presence = Presence.MEMBER
+    seen_empty: bool = False
+    """Whether it was seen to be empty, and its kubelet is about to be restarted."""
 
     def holds(self, side: int) -> Hold:
         """How a side holds the disk here."""
@@ -203,6 +205,13 @@ class Rules:
             return False
         move = self.course.moves[world.at]
         return isinstance(move, NodesMove) and move.restricts
+
+    def closes(self, world: World) -> bool:
+        """Whether the move in progress keeps all pods from a node that is being switched."""
+        if not 0 <= world.at < len(self.moves):
+            return False
+        move = self.course.moves[world.at]
+        return isinstance(move, NodesMove) and move.closes
 
     def kind(self, node: Node) -> int:
         """The side that a node's kubelet takes."""

@@ -5,6 +5,9 @@ attached twice, and may detach it under the pod that has it (docs/observed.md). 
 has a taint that tells its kind. A pod that is not bound yet gets a toleration for one kind once
 nothing of the other kind holds its volumes, or may come to hold them. Pods without such volumes get
 tolerations for all nodes.
+
+A node that is being switched has a taint for every plugin, whether kinds matter to it or not: some
+pods tolerate a cordon.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from replant.errors import ReplantError
 from replant.execute.acts import Act, Decision, NodeAct, Wait
 from replant.execute.census_model import Disk, disk_of, inline_disk
 from replant.execute.patience import Patience
+from replant.execute.steps.taints import NO_SCHEDULE, SWITCHING, is_being_switched, key_of
 from replant.execute.targets import Target, targets, targets_of_version
 from replant.execute.world import OVER, Key, Node, Pod, Taint, World
 from replant.gates.versions import Version
@@ -29,16 +33,8 @@ from replant.plan.model import ChangeVersion, Plan, RollNodes
 from replant.routing import Side
 from replant.routing.names import csi_name, named
 
-NO_SCHEDULE = "NoSchedule"
-SWITCHING = "switching"
-"""The kind of a node that is drained and on its way from one kind to the other."""
 LOOK_AGAIN = 1.0
 BOTH = frozenset((Side.IN_TREE.value, Side.CSI.value))
-
-
-def key_of(plugin: str) -> str:
-    """The taint by which a node tells its kind for a plugin."""
-    return f"replant.dev/{plugin.rpartition('/')[2]}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +102,18 @@ class SchedulingRestriction:
         targets: Iterable[Target],
         settle_seconds: float,
         patience: Patience,
+        *,
+        closed: Iterable[str] = (),
     ) -> None:
-        """Without plugins there is nothing to keep pods from, and it does nothing."""
+        """Without plugins there is nothing to keep pods from, and it does nothing.
+
+        For those that are only ``closed`` nodes tell nothing but that they are being switched.
+        """
         self._plugins = tuple(plugins)
+        self._closed = tuple(closed)
+        self._all = (*self._plugins, *self._closed)
+        self._released: set[str] = set()
+        """Nodes that have been switched, and may take pods again."""
         self._targets = {it.node: it for it in targets}
         self._settle_seconds = settle_seconds
         self._patience = patience
@@ -138,6 +143,9 @@ class SchedulingRestriction:
         if not self._mark(names, world, decision):
             self._tainted_since = None
             return True
+        if not self._plugins:
+            self._began = True
+            return False
         seen = self._serve(world, now, decision)
         if self._tainted_since is None:
             self._tainted_since = now
@@ -162,7 +170,18 @@ class SchedulingRestriction:
         if self._is_idle(world) or not self._began:
             return
         self._mark(touched | self._unmarked, world, decision)
-        self._serve(world, now, decision)
+        if self._plugins:
+            self._serve(world, now, decision)
+
+    def release(self, node: str) -> None:
+        """Have a node that has been switched tell its new kind."""
+        if node not in self._released:
+            self._released.add(node)
+            self._unmarked.add(node)
+
+    def is_closed(self, node: Node) -> bool:
+        """Whether a node's taints say that it is being switched."""
+        return any(is_being_switched(node, it) for it in self._all)
 
     def is_marked(self, node: Node, world: World) -> bool:
         """Whether a node's taints tell what it is."""
@@ -174,7 +193,7 @@ class SchedulingRestriction:
             if wait := self._unlike(plugin, world):
                 decision.waits.append(wait)
                 return False
-        keys = {key_of(it) for it in self._plugins}
+        keys = {key_of(it) for it in self._all}
         left = False
         for node in world.nodes():
             taints = tuple(node.spec.taints or ())
@@ -207,8 +226,7 @@ class SchedulingRestriction:
         """Whether there is nothing to keep pods from: nodes are alike, and stay so."""
         if self._idle is None:
             self._idle = not any(
-                self._unlike(plugin, world) or self._changes(plugin, world)
-                for plugin in self._plugins
+                self._unlike(plugin, world) or self._changes(plugin, world) for plugin in self._all
             )
         return self._idle
 
@@ -227,13 +245,18 @@ class SchedulingRestriction:
         name = node.metadata.name
         migrates = plugin in world.csi_node(name).migrated
         target = self._targets.get(name)
-        if target and node.spec.unschedulable and migrates != (plugin in target.listed):
-            return SWITCHING
+        if target and node.spec.unschedulable:
+            is_held = name not in self._released and is_being_switched(node, plugin)
+            if is_held or migrates != (plugin in target.listed):
+                return SWITCHING
         return Side.CSI.value if migrates else Side.IN_TREE.value
 
     def _taints(self, node: Node, world: World) -> tuple[Taint, ...]:
         """The taints that a node should have."""
         wanted = {key_of(it): self._kind(node, it, world) for it in self._plugins}
+        for it in self._closed:
+            is_closed = self._kind(node, it, world) == SWITCHING
+            wanted[key_of(it)] = SWITCHING if is_closed else ""
         kept = [
             it
             for it in node.spec.taints or ()
@@ -245,7 +268,7 @@ class SchedulingRestriction:
             *(
                 Taint(key=key, value=kind, effect=NO_SCHEDULE)
                 for key, kind in wanted.items()
-                if key not in there
+                if kind and key not in there
             ),
         )
 
@@ -444,13 +467,18 @@ class _Held:
 def restriction(
     step: RollNodes | ChangeVersion, plan: Plan, patience: Patience
 ) -> SchedulingRestriction:
-    """What a step keeps pods from: nothing, unless the plan says so."""
+    """What a step keeps pods from: nodes that are being switched, and more if the plan says so."""
     version = Version.parse(plan.control_plane.version)
     plugins = [it for it in plan.plugins if is_taken_from_other_nodes(it, version)]
-    kept = plugins if step.restrict_scheduling else ()
+    kept = plugins if step.restrict_scheduling else []
+    rest = [it for it in plan.plugins if it not in kept]
     if isinstance(step, ChangeVersion):
-        return SchedulingRestriction(kept, targets_of_version(step, plan), SETTLE_SECONDS, patience)
-    return SchedulingRestriction(kept, targets(step, plan), step.settle_seconds, patience)
+        found = targets_of_version(step, plan)
+        return SchedulingRestriction(kept, found, SETTLE_SECONDS, patience, closed=rest)
+    closed = rest if step.drain else ()
+    return SchedulingRestriction(
+        kept, targets(step, plan), step.settle_seconds, patience, closed=closed
+    )
 
 
 def _own(seen: UnboundPod) -> tuple[Object, ...]:
