@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from replant.inventory.standing import Standing, standing
-from replant.report.standing import SHOWN, RunStanding, document, text
+from replant.report.standing import SHOWN, JoinedStanding, RunStanding, document, text
 from replant.sandbox.server import Sandbox, open_port, serving, write_kubeconfig
 from tests.cli.shell import replant
 from tests.inventory.clusters import (
@@ -314,6 +314,24 @@ def test_a_volume_that_is_away_is_urgent() -> None:
     assert "replant apply --resume" in told
     assert "restart no kubelet" in told
     assert document(of(pv()), run)["run"]["away"] == ("pv-1", "pv-2")
+
+
+@pytest.mark.parametrize(
+    ("missing", "surplus", "said"),
+    [((AWS,), (), f"does not redirect {AWS}"), ((), (AWS,), f"redirects {AWS}, which other")],
+)
+def test_nodes_that_have_joined_stand_on_top(
+    missing: tuple[str, ...], surplus: tuple[str, ...], said: str
+) -> None:
+    joined = [JoinedStanding(f"n{it}", "enable-1", missing, surplus) for it in range(SHOWN + 2)]
+    told = text(of(node("n1")), None, joined).splitlines()
+
+    names = "n0, n1, n2, n3, n4 and 2 more"
+    assert told[0] == f"Joined with other gates since run enable-1: {names}"
+    assert told[1].startswith(f"  n0 {said}")
+    assert "  1. kubectl cordon n0 n1 n2 n3 n4" in told
+    assert document(of(node("n1")), None, joined)["joined"][0]["node"] == "n0"
+    assert "joined" not in document(of(node("n1")))
 
 
 def test_names_from_the_cluster_cannot_command_a_terminal() -> None:

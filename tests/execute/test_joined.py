@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from replant.execute.journal import State
 from replant.execute.patience import Patience
 from replant.execute.run import How
 from replant.plan.model import Goal
+from tests.cli.shell import replant
 from tests.execute.converting import everything
 from tests.execute.living import Ground, ground, sandbox_of, small
 from tests.execute.nodes import AWS, OFF, Nodes, rolling
@@ -116,6 +118,32 @@ def test_where_no_step_switches_nodes_the_run_says_what_to_do(tmp_path: Path) ->
     on = small()
     on["controlPlane"]["gates"] = on["pools"][0]["gates"] = ON
     with sandbox_of(on, tmp_path) as kubeconfig:
+        asyncio.run(story())
+
+
+def test_status_names_one_that_joins_after_the_run(tmp_path: Path) -> None:
+    async def story() -> None:
+        async with ground(kubeconfig) as it:
+            await it.timing.sleep(120)
+            result = await it.applying().begin(await it.plan(Goal.ENABLE, AWS), {})
+            assert "Joined" not in await status()
+            joins(kubeconfig, OFF)()
+            await it.timing.sleep(60)
+            said = await status()
+            assert f"Joined with other gates since run {result.run}: {NEW}\n" in said
+            assert f"  {NEW} does not redirect {AWS}, as other nodes do\n" in said
+            assert f"  1. kubectl cordon {NEW}\n" in said
+            (found,) = json.loads(await status("-o", "json"))["joined"]
+            assert found == {"node": NEW, "run": result.run, "missing": [AWS], "surplus": []}
+
+    async def status(*more: str) -> str:
+        code, out, err = await asyncio.to_thread(
+            replant, "status", "--kubeconfig", str(kubeconfig), *more
+        )
+        assert (code, err) == (0, "")
+        return out
+
+    with sandbox_of(small(), tmp_path) as kubeconfig:
         asyncio.run(story())
 
 

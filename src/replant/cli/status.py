@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from replant.gardener.providers import Provider
     from replant.gates.versions import Version
-    from replant.report.standing import RunStanding
+    from replant.inventory.model import Inventory
+    from replant.report.standing import JoinedStanding, RunStanding
 
 FORMATS = ("table", "json", "yaml")
 
@@ -111,15 +112,16 @@ def command(
         raise click.UsageError("--provider, --migration-version and --legacy-class need --shoots")
     try:
         with collector_off():
-            found = standing(Scanning(report, **given).inventory(), plugins)
+            inventory = Scanning(report, **given).inventory()
+            found = standing(inventory, plugins)
     except ReplantError as error:
         report.problem(error)
         ctx.exit(FAILED)
-    run = None if given["paths"] else _run(journal, given, report)
+    run, joined = (None, ()) if given["paths"] else _runs(journal, given, report, inventory)
     if output == "table":
-        told = text(found, run, nodes=every_node, volumes=every_volume)
+        told = text(found, run, joined, nodes=every_node, volumes=every_volume)
     else:
-        told = rendered(document(found, run), output)
+        told = rendered(document(found, run, joined), output)
     click.echo(told, nl=False)
     ctx.exit(FAILED if report.failed else 0)
 
@@ -160,24 +162,31 @@ def _shoots(
     return rendered(shoots.document(found), output)
 
 
-def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | None:
-    """The run that is under way, as far as this user may see it."""
+_Runs = tuple["RunStanding | None", "tuple[JoinedStanding, ...]"]
+
+
+def _runs(journal: str, given: dict[str, Any], report: Report, inventory: Inventory) -> _Runs:
+    """The run that is under way, as far as this user may see it, and who joined since the last."""
     import asyncio
 
     from replant.cli.connecting import connected, journals_of
     from replant.errors import Forbidden
     from replant.execute.following import follow
+    from replant.execute.postcheck.joined import find_joined
     from replant.execute.timing import RealTiming
-    from replant.report.standing import RunStanding
+    from replant.report.standing import JoinedStanding, RunStanding
 
-    async def look() -> RunStanding | None:
+    async def look() -> _Runs:
         timing = RealTiming()
         async with connected(given, report.note) as reader:
             journals = journals_of(journal, reader, timing, report.note)
             found = await follow(reader, journals, timing.now())
+            listed = {it: inventory.announced_by(it) for it in inventory.nodes}
+            joined = await find_joined(journals, listed)
+        others = tuple(JoinedStanding(it.name, it.run, it.missing, it.surplus) for it in joined)
         if found is None:
-            return None
-        return RunStanding(
+            return None, others
+        run = RunStanding(
             id=found.id,
             goal=found.goal,
             state=found.state,
@@ -187,6 +196,7 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
             since=found.started,
             away=found.away,
         )
+        return run, others
 
     try:
         return asyncio.run(look())
@@ -194,7 +204,7 @@ def _run(journal: str, given: dict[str, Any], report: Report) -> RunStanding | N
         report.note(f"whether a run is under way cannot be seen: {error}")
     except ReplantError as error:
         report.problem(error)  # how far the cluster is can be shown all the same
-    return None
+    return None, ()
 
 
 def rendered(data: Any, output: str) -> str:

@@ -42,9 +42,25 @@ class RunStanding:
     """The PersistentVolumes that it has deleted and not created again."""
 
 
-def document(standing: Standing, run: RunStanding | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class JoinedStanding:
+    """A node that has joined with other gates since the last run was done."""
+
+    node: str
+    run: str
+    missing: tuple[str, ...]
+    """Plugins that it should redirect."""
+    surplus: tuple[str, ...]
+    """Plugins that it should not redirect."""
+
+
+def document(
+    standing: Standing, run: RunStanding | None = None, joined: Sequence[JoinedStanding] = ()
+) -> dict[str, Any]:
     """The standing as plain data, for whichever notation."""
     data: dict[str, Any] = to_builtins(standing)
+    if joined:
+        data = {"joined": to_builtins(joined), **data}
     if run is not None:
         data = {"run": _camel(to_builtins(run)), **data}
     return data
@@ -53,12 +69,13 @@ def document(standing: Standing, run: RunStanding | None = None) -> dict[str, An
 def text(
     standing: Standing,
     run: RunStanding | None = None,
+    joined: Sequence[JoinedStanding] = (),
     *,
     nodes: bool = False,
     volumes: bool = False,
 ) -> str:
     """The standing in lines; with a line for each node or volume of each plugin, if wanted."""
-    lines = [*_run(run), *_heading(standing)]
+    lines = [*_run(run), *_joined(joined), *_heading(standing)]
     for plugin in standing.plugins:
         lines += ["", *_plugin(plugin, every_node=nodes, every_volume=volumes)]
     return "\n".join(map(printable, lines)) + "\n"
@@ -86,6 +103,23 @@ def _run(run: RunStanding | None) -> Iterator[str]:
             "kube-controller-manager:"
         )
         yield f"{_INDENT}they would unmount its disk under its pod, and then detach it."
+    yield ""
+
+
+def _joined(joined: Sequence[JoinedStanding]) -> Iterator[str]:
+    if not joined:
+        return
+    yield f"Joined with other gates since run {joined[0].run}: {_named([it.node for it in joined])}"
+    first = joined[0]
+    if first.missing:
+        yield f"  {first.node} does not redirect {', '.join(first.missing)}, as other nodes do"
+    if first.surplus:
+        yield f"  {first.node} redirects {', '.join(first.surplus)}, which other nodes do not"
+    names = " ".join(it.node for it in joined[:SHOWN])
+    yield "  A pod there may take its disk from a pod on another node, or never get it. Do this:"
+    yield f"  1. kubectl cordon {names}"
+    yield "  2. Give what creates nodes (a template, an image) the gates of the others."
+    yield "  3. Remove these nodes, or drain them and switch their kubelets."
     yield ""
 
 
