@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from replant.plan.model import Check, Goal, Weight
-from replant.plan.preflight import controlplane, nodes, volumes, workloads
+from replant.plan.preflight import controlplane, creators, nodes, volumes, workloads
 from replant.plan.preflight.results import Results
 from replant.plan.situation import Situation
 
@@ -42,6 +42,7 @@ _CHECKS = {
     "announced": _Look(
         nodes.announced, "Every node says what it redirects, and the controllers follow."
     ),
+    "new-nodes": _Look(creators.templates, "Nothing was found that creates nodes."),
     "drain": _Look(workloads.drain, "No pod is in the way of a drain.", goals=_SWITCHING),
     "budgets": _Look(
         workloads.budgets, "No PodDisruptionBudget keeps a drain from ending.", goals=_SWITCHING
