@@ -84,7 +84,14 @@ async def specs(it: Ground) -> dict[str, Any]:
     """What volumes and claims are, but for what the server says of them."""
     said = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields")
     return {
-        name: (obj["spec"], {k: v for k, v in obj["metadata"].items() if k not in said})
+        name: (
+            obj["spec"],
+            {k: v for k, v in obj["metadata"].items() if k not in said}
+            | {
+                # Drivers add theirs in any order.
+                "finalizers": sorted(obj["metadata"].get("finalizers", ())),
+            },
+        )
         for resource in (PERSISTENT_VOLUMES, PERSISTENT_VOLUME_CLAIMS)
         for name, obj in (await listed(it, resource)).items()
     }

@@ -74,16 +74,19 @@ def _all(sandbox: Sandbox, resource: Resource, *parts: str) -> Iterator[tuple[st
         yield key, {**shown, "metadata": {k: v for k, v in metadata.items() if v}}
 
 
+_OF_DRIVERS = ("external-attacher/", "external-provisioner.")
+
+
 def _forget_what_may_differ(obj: Object, metadata: Object) -> None:
-    """Leave out uids, which are others in every sandbox, and what an attacher never takes back."""
+    """Leave out uids, which are others in every sandbox, and what drivers never take back."""
     claim = obj.get("spec", {}).get("claimRef", {})
     for it in ("uid", "resourceVersion"):
         claim.pop(it, None)
     if annotations := metadata.get("annotations"):
         others = {SWAPPED: "some volume", MADE_BY: "some run"}
         metadata["annotations"] = {k: others.get(k, v) for k, v in annotations.items()}
-    kept = [it for it in metadata.get("finalizers", ()) if not it.startswith("external-attacher/")]
-    metadata["finalizers"] = kept
+    finalizers = metadata.get("finalizers", ())
+    metadata["finalizers"] = [it for it in finalizers if not it.startswith(_OF_DRIVERS)]
 
 
 def _pods(sandbox: Sandbox) -> Iterator[tuple[str, bool]]:
