@@ -7,6 +7,7 @@ from collections.abc import Callable
 from replant.objects import Object
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
+from replant.sandbox.controllers.workloads import retention
 from replant.sandbox.controllers.workloads.daemonsets import DaemonSets
 from replant.sandbox.controllers.workloads.deployments import Deployments
 from replant.sandbox.controllers.workloads.family import Family
@@ -39,8 +40,9 @@ class Workloads(Led):
         super().__init__(world)
         self._queue: Queue[tuple[Resource, Key]] = Queue()
         family = self._family = Family(world, self._again)
+        self._stateful_sets = StatefulSets(family)
         self._sync: dict[str, Callable[[Object], None]] = {
-            STATEFUL_SETS.kind: StatefulSets(family).sync,
+            STATEFUL_SETS.kind: self._stateful_sets.sync,
             DEPLOYMENTS.kind: Deployments(family).sync,
             REPLICA_SETS.kind: ReplicaSets(family).sync,
             DAEMON_SETS.kind: DaemonSets(family).sync,
@@ -49,6 +51,7 @@ class Workloads(Led):
     def lead(self, process: Process | None) -> None:
         """Look at all of them again."""
         super().lead(process)
+        self._stateful_sets.retains = process is None or not retention.is_heeded(process)
         for resource in _RESOURCES.values():
             self._queue.add_all((resource, key_of(it)) for it in self.store.entries(resource))
 

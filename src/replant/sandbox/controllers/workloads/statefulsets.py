@@ -7,11 +7,14 @@ from datetime import datetime
 from typing import NamedTuple
 
 from replant.objects import Object
-from replant.sandbox.controllers.workloads import pods, revisions
+from replant.sandbox.controllers.workloads import pods, retention, revisions
 from replant.sandbox.controllers.workloads.family import Family
 from replant.sandbox.controllers.workloads.revisions import HASH, Revision
 from replant.sandbox.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from replant.sandbox.shelves import Entry
+
+_STALE = 1.0
+"""So many seconds until it is looked again whether a claim of an earlier pod has gone."""
 
 
 class _Pod(NamedTuple):
@@ -88,6 +91,8 @@ class StatefulSets:
 
     def __init__(self, family: Family) -> None:
         self._family = family
+        self.retains = True
+        """Whether claims stay, whatever a set's retention policy says."""
 
     def sync(self, obj: Object) -> None:
         """Take the next step, and say how far it is."""
@@ -104,6 +109,10 @@ class StatefulSets:
             STATEFUL_SETS, obj, PODS, lambda it: _ordinal(it, name) >= 0
         ):
             it.pods[_ordinal(entry, name)] = _Pod.of(entry, it.min_ready, it.now)
+        if not self.retains:
+            for ordinal, pod in it.pods.items():
+                condemned = ordinal >= it.replicas
+                retention.write_owners(self._family, obj, pod.entry, condemned=condemned)
         self._step(it)
         self._count(it)
         used = {current.name, update.name, *(pod.revision for pod in it.pods.values())}
@@ -152,6 +161,9 @@ class StatefulSets:
     def _make(self, it: _Set, ordinal: int) -> None:
         namespace, revision = it.obj["metadata"]["namespace"], it.revision_of(ordinal)
         name = f"{it.name}-{ordinal}"
+        if not self.retains and retention.has_stale_claim(self._family, it.obj, name):
+            self._family.again(STATEFUL_SETS, (namespace, it.name), _STALE)
+            return
         spec = {**it.obj["spec"], "template": revision.template}
         pod = pods.pod_of(STATEFUL_SETS, {**it.obj, "spec": spec}, name)
         pod["metadata"]["labels"] |= {
