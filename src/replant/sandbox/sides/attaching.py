@@ -11,6 +11,8 @@ _ASKS_FOR_DRIVER_UP_TO: Final = {24: 11, 25: 7, 26: 2}
 """The last patch of these minors in which a missing driver is an error; all older minors, and no
 later one (kubernetes#115297)."""
 
+_SPARES_HEALTHY_NODES_SINCE: Final = Version(1, 24, 9)
+
 _NAMES_THE_NODE_SINCE: Final = {
     "kubernetes.io/aws-ebs": Version(1, 17),
     "kubernetes.io/azure-disk": Version(1, 17),
@@ -55,6 +57,14 @@ def asks_for_driver(version: Version) -> bool:
     if last is None:
         return version < Version(1, 24)
     return version <= Version(1, last, _ASKS_FOR_DRIVER_UP_TO[last])
+
+
+def detaches_from_healthy_nodes(version: Version) -> bool:
+    """Whether 6 minutes are enough to detach a volume that its node still reports as in use.
+
+    Later versions do that to nodes alone that are not ready.
+    """
+    return version < _SPARES_HEALTHY_NODES_SINCE
 
 
 def can_detach(side: Side, plugin: str, controller: Process) -> bool:

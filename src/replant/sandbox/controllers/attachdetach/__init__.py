@@ -39,7 +39,7 @@ from replant.sandbox.resources import (
 )
 from replant.sandbox.shelves import ADDED, DELETED, Event
 from replant.sandbox.sides import AttachController, Process, Side
-from replant.sandbox.sides.attaching import blames_the_other_node
+from replant.sandbox.sides.attaching import blames_the_other_node, detaches_from_healthy_nodes
 
 LOOK_AGAIN = 180.0
 """So often all pods are looked at again, in seconds."""
@@ -47,7 +47,7 @@ HEARTBEAT = 5.0
 """So many seconds until the node that has the disk updates its status. Until then the controller
 takes what it is uncertain of for mounted there."""
 WAIT_FOR_UNMOUNT = timedelta(minutes=6)
-"""So long a node that is not ready is waited for."""
+"""So long a node is waited for that reports a volume as in use."""
 _PATIENT = "kubernetes.io/aws-ebs"
 _LOOKS = (5.0, *(2.0**it for it in range(1, 11)))
 """The pauses after which this plugin looks whether a detach has come to its end: 34 minutes in all.
@@ -195,7 +195,7 @@ class AttachDetach(Led):
             if hold is not Hold.LETTING_GO
             and name not in wanted
             and can_detach_name(name, hold, process)
-            and self._may_detach(node, name)
+            and self._may_detach(node, name, process)
         ]
         for name in leaving:
             self._held.hold(node, name, Hold.LETTING_GO)
@@ -207,7 +207,7 @@ class AttachDetach(Led):
         for name in [it for it in wanted if held.get(it) in (None, Hold.UNCERTAIN)]:
             self._attach(node, name)
 
-    def _may_detach(self, node: str, name: str) -> bool:
+    def _may_detach(self, node: str, name: str, process: Process) -> bool:
         """Whether a node has it in use no longer, or was waited for long enough."""
         report = self._nodes.get(node)
         if report is None or name not in report.in_use:
@@ -216,7 +216,8 @@ class AttachDetach(Led):
         since = self._wanted.unwanted_since.setdefault((node, name), now)
         if since == now:
             self._after(WAIT_FOR_UNMOUNT.total_seconds(), lambda: self._dirty.add(node))
-        return not report.healthy and now - since >= WAIT_FOR_UNMOUNT
+        spared = report.healthy and not detaches_from_healthy_nodes(process.version)
+        return not spared and now - since >= WAIT_FOR_UNMOUNT
 
     # Detaching
 

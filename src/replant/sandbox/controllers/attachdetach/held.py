@@ -59,10 +59,8 @@ class Held:
         return known
 
     def _said_by(self, read: parts.Attachment) -> Place | None:
+        """By its PersistentVolume. One of a pod's own volume names none: it is passed over."""
         source = read.spec.source
-        if source is None:
-            return None
-        if source.persistentVolumeName:
-            volume = self._volumes.of_pv(source.persistentVolumeName)
-            return (read.spec.nodeName, volume.csi_name) if volume else None
-        return None  # a controller that starts does not look at those of inline volumes
+        name = source.persistentVolumeName if source else None
+        volume = self._volumes.of_pv(name) if name else None
+        return (read.spec.nodeName, volume.csi_name) if volume else None
