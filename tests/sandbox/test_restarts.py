@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from replant.objects import Object
 from replant.sandbox.changes import Deletion
 from replant.sandbox.cluster import Cluster
-from replant.sandbox.resources import NODES, PODS, VOLUME_ATTACHMENTS
+from replant.sandbox.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    VOLUME_ATTACHMENTS,
+)
+from replant.translate import pv_to_csi
 from tests.sandbox.playing import DRIVER, ON, bound_volume, new_cluster, phase, pod_object
 
 DISK = "vol-1"
@@ -102,3 +110,86 @@ def test_a_pods_own_volume_that_the_node_reports_as_attached_is_not_forgotten() 
     cluster.store.delete(PODS, "first", "default")
     cluster.run_for(30)
     assert cluster.cloud.attached_to("vol-own") == ""
+
+
+# The gap between the deletion of an in-tree volume and the native one in its place
+
+
+def take_volume_away(cluster: Cluster) -> Object:
+    volume = cluster.store.get(PERSISTENT_VOLUMES, "data")
+    cluster.store.delete(PERSISTENT_VOLUMES, "data")
+    gone = cluster.store.get(PERSISTENT_VOLUMES, "data")
+    gone["metadata"]["finalizers"] = []
+    cluster.store.update(PERSISTENT_VOLUMES, gone)
+    cluster.run_for(20)
+    assert phase(cluster, PERSISTENT_VOLUMES, "data") == "gone"
+    assert phase(cluster, PERSISTENT_VOLUME_CLAIMS, "data") == "Lost"
+    return volume
+
+
+def put_native_volume(cluster: Cluster, volume: Object) -> None:
+    native = pv_to_csi(volume)
+    kept = ("name", "labels", "annotations")
+    native["metadata"] = {k: v for k, v in native["metadata"].items() if k in kept}
+    cluster.store.create(PERSISTENT_VOLUMES, native)
+    # The claim is looked at again.
+    claim = cluster.store.get(PERSISTENT_VOLUME_CLAIMS, "data", "default")
+    claim["metadata"]["labels"] = {"touched": "true"}
+    cluster.store.update(PERSISTENT_VOLUME_CLAIMS, claim)
+    cluster.run_for(60)
+    assert phase(cluster, PERSISTENT_VOLUME_CLAIMS, "data") == "Bound"
+
+
+def in_use(cluster: Cluster) -> list[str]:
+    return list(cluster.store.get(NODES, "one")["status"].get("volumesInUse") or ())
+
+
+def test_a_gap_in_which_nothing_restarts_costs_nothing() -> None:
+    cluster = running()
+    volume = take_volume_away(cluster)
+    cluster.run_for(600)
+    assert in_use(cluster)
+    put_native_volume(cluster, volume)
+    assert cluster.writes.gaps(DISK) == []
+
+
+@pytest.mark.parametrize("restarts", ["kubelet", "controller"])
+def test_a_gap_in_which_one_of_them_restarts_costs_nothing(restarts: str) -> None:
+    cluster = running()
+    volume = take_volume_away(cluster)
+    if restarts == "kubelet":
+        cluster.restart_kubelet("one", ON)
+        cluster.run_for(10)
+        assert in_use(cluster) == []
+    else:
+        restart_controller(cluster)
+        assert in_use(cluster)
+    put_native_volume(cluster, volume)
+    assert in_use(cluster)
+    assert cluster.writes.gaps(DISK) == []
+
+
+def test_a_gap_in_which_both_restart_costs_the_disk() -> None:
+    cluster = running()
+    volume = take_volume_away(cluster)
+    cluster.restart_kubelet("one", ON)
+    restart_controller(cluster)
+    cluster.run_for(60)
+    (attachment,) = cluster.store.list(VOLUME_ATTACHMENTS)
+    assert "deletionTimestamp" in attachment["metadata"]
+    # Without a PersistentVolume the attacher cannot tell which disk that is.
+    assert cluster.cloud.attached_to(DISK) == "one"
+    assert cluster.writes.yanked() == []
+
+    put_native_volume(cluster, volume)
+    cluster.run_for(60)  # it tries again ever more seldom
+    assert phase(cluster, PODS, "app") == "Running"
+    assert cluster.writes.yanked() == [DISK]
+
+
+def test_a_kubelet_that_restarts_reports_what_it_finds() -> None:
+    cluster = running()
+    before = in_use(cluster)
+    cluster.restart_kubelet("one", ON)
+    cluster.run_for(10)
+    assert in_use(cluster) == before

@@ -155,6 +155,10 @@ class Attacher(Controller):
         if finalizer not in (read.metadata.finalizers or ()):
             return
         disk = self._disk(read)
+        if not disk:
+            # Without its PersistentVolume nobody can tell what to detach.
+            self._again(name)
+            return
         self._busy.add(name)
 
         def done(_refusal: str) -> None:
@@ -165,10 +169,7 @@ class Attacher(Controller):
 
             self.world.change(VOLUME_ATTACHMENTS, ("", name), write)
 
-        if not disk:
-            done("")
-        else:
-            self.world.cloud.detach(disk, read.spec.nodeName, Side.CSI, done)
+        self.world.cloud.detach(disk, read.spec.nodeName, Side.CSI, done)
 
     def _say(self, name: str, error: str) -> None:
         time = self.store.time()

@@ -2,7 +2,9 @@
 
 A kubelet reports a pod's volumes as in use under the names that its gates give them, and runs the
 pod once they are attached under those names. Given other gates under a running pod it goes on
-running it, reports the new names, and no longer knows the old ones.
+running it, reports the new names, and no longer knows the old ones. One that starts looks up all
+volumes anew: what it does not find, such as that of a claim without its PersistentVolume, it
+unmounts under containers that go on, and reports as in use no longer.
 """
 
 from __future__ import annotations
@@ -83,6 +85,9 @@ class Kubelets(Controller):
         kubelet.starting = False
         report_drivers(self.world, kubelet)
         report_version(self.world, kubelet)
+        for key, seat in kubelet.seats.items():
+            if seat.running:
+                self._find_again(kubelet, key, seat)
         self._look_again(kubelet)
 
     def _look_again(self, kubelet: Kubelet) -> None:
@@ -193,6 +198,8 @@ class Kubelets(Controller):
             seat = kubelet.seats[key] = Seat(entry.uid)
         if seat.volumes is None:
             self._find_volumes(kubelet, key, seat, pod)
+        elif seat.unknown:
+            self._find_again(kubelet, key, seat)
         if pod.metadata.deletionTimestamp and not seat.ending:
             seat.ending = True
             grace = pod.metadata.deletionGracePeriodSeconds or 0
@@ -208,6 +215,17 @@ class Kubelets(Controller):
             seat.volumes = tuple(volumes)
             self._nodes.add(kubelet.node)
             self._complain_later(kubelet, key, seat)
+
+    def _find_again(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
+        """Look up the volumes of a pod that runs, one by one."""
+        entry = self.store.find(PODS, key[1], key[0])
+        if entry is None or entry.uid != seat.uid:
+            return
+        found, unbound = self.world.volumes.of_pod(parts.read_pod(entry.text))
+        for claim in unbound:
+            self._awaiting.setdefault((key[0], claim), set()).add((kubelet.node, key))
+        seat.volumes, seat.unknown = tuple(found), bool(unbound)
+        self._nodes.add(kubelet.node)
 
     def _end(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
         if not kubelet.works or kubelet.seats.get(key) is not seat:
@@ -254,8 +272,9 @@ class Kubelets(Controller):
 
     def _run(self, kubelet: Kubelet, key: Key, seat: Seat) -> None:
         seat.running = True
+        seat.written = seat.volumes or ()
         name = f"{key[0]}/{key[1]}"
-        for volume in seat.volumes or ():
+        for volume in seat.written:
             attachable = volume.view.attachable
             self.world.writes.start(volume.disk, name, kubelet.node, attachable=attachable)
         report_running(self.world, key, seat.restarts)
@@ -274,7 +293,7 @@ class Kubelets(Controller):
         self.world.clock.after(FAILED_MOUNT, complain)
 
     def _stop_writing(self, key: Key, seat: Seat) -> None:
-        for volume in seat.volumes or ():
+        for volume in seat.written:
             self.world.writes.stop(volume.disk, f"{key[0]}/{key[1]}")
 
     def _find_pods(self, kubelet: Kubelet) -> None:

@@ -19,6 +19,10 @@ class Seat:
     uid: str
     volumes: tuple[Volume, ...] | None = None
     """None while a claim is not bound."""
+    unknown: bool = False
+    """Whether a kubelet that has restarted could not find all of them."""
+    written: tuple[Volume, ...] = ()
+    """Those that its containers write to, whether or not the kubelet still knows them."""
     running: bool = False
     ending: bool = False
     restarts: int = 0
