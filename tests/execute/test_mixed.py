@@ -58,7 +58,7 @@ def deployment(name: str) -> Object:
             "template": {
                 "metadata": {
                     "labels": labels,
-                    "annotations": {"sandbox.replant.dev/ignores-sigterm": "true"},
+                    "annotations": {"sandbox.replant.dev/ends-after": str(ENDS_AFTER)},
                 },
                 "spec": {
                     "terminationGracePeriodSeconds": ENDS_AFTER,

@@ -335,7 +335,7 @@ def dangling_row(version: str, row: Mapping[str, Any]) -> Seen:
 
     def start(name: str) -> None:
         pod = pod_object(name, "claim", name)
-        pod["metadata"]["annotations"] = {"sandbox.replant.dev/ignores-sigterm": "true"}
+        pod["metadata"]["annotations"] = {"sandbox.replant.dev/ends-after": str(ends_after)}
         pod["spec"]["terminationGracePeriodSeconds"] = ends_after
         cluster.store.create(PODS, pod)
 

@@ -761,3 +761,24 @@ def test_a_cluster_can_be_left_to_itself_in_real_time() -> None:
     assert phase(cluster, PODS, "app") == "Running"
     assert cluster.cloud.attached_to("vol-1") == "one"
     store.delete(PODS, "app", "default", Deletion(grace_period=0))
+
+
+@pytest.mark.parametrize(
+    ("ends_after", "grace", "seconds"), [("", 30, 1), ("12", 30, 12), ("45", 30, 30), ("45", 0, 0)]
+)
+def test_a_pod_ends_when_its_containers_do_or_its_grace_period(
+    ends_after: str, grace: int, seconds: int
+) -> None:
+    cluster = cluster_of("one")
+    bound_volume(cluster, "data", "vol-1")
+    pod = pod_object("app", "data", "one")
+    pod["metadata"]["annotations"] = {"sandbox.replant.dev/ends-after": ends_after}
+    cluster.store.create(PODS, pod)
+    cluster.run_for(30)
+    cluster.store.delete(PODS, "app", "default", Deletion(grace_period=grace))
+    cluster.settle()
+    if seconds:
+        cluster.run_for(seconds - 0.5)
+        assert phase(cluster, PODS, "app") == "Running"
+        cluster.run_for(1)
+    assert phase(cluster, PODS, "app") == "gone"

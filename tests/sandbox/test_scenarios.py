@@ -130,3 +130,19 @@ def test_a_scenario_of_one_s_own_comes_up(tmp_path: Path) -> None:
     running = [it for it in sandbox.store.list(PODS) if it["status"]["phase"] == "Running"]
     names = {it["metadata"]["name"] for it in running if "db" in it["metadata"]["name"]}
     assert names == {"db-0", "db-1"}
+
+
+def test_pods_that_take_their_time_to_end(tmp_path: Path) -> None:
+    text = SMALL.replace("storageClass: gp2}", "storageClass: gp2, secondsToEnd: 45}")
+    sandbox = Sandbox.of(read(text, tmp_path).scenario(), by_hand=True)
+    cluster = sandbox.cluster
+    assert cluster is not None
+    uid = cluster.store.get(PODS, "db-0", "default")["metadata"]["uid"]
+    cluster.store.delete(PODS, "db-0", "default")
+    cluster.run_for(44)
+    pod = cluster.store.get(PODS, "db-0", "default")
+    assert (pod["metadata"]["uid"], pod["status"]["phase"]) == (uid, "Running")
+    cluster.run_for(30)
+    pod = cluster.store.get(PODS, "db-0", "default")
+    assert pod["metadata"]["uid"] != uid
+    assert pod["status"]["phase"] == "Running"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from replant.objects import Object
+from replant.sandbox.controllers.parts import ENDS_AFTER
 from replant.sandbox.sides import AttachController
 from replant.sandbox.sources import in_tree_source
 
@@ -63,6 +64,8 @@ class Workload(_Part, frozen=True, kw_only=True):
     """What each of its volumes is annotated with."""
     max_unavailable: _Count | None = None
     """Where it is given, a PodDisruptionBudget keeps so many pods at most from running."""
+    seconds_to_end: _Count | None = None
+    """How long its pods take to end after SIGTERM, where that is more than a second."""
 
 
 class Spare(_Part, frozen=True, kw_only=True):
@@ -241,6 +244,10 @@ def _stateful_set(workload: Workload, name: str) -> Object:
             "storageClassName": workload.storage_class,
         },
     }
+    template: Object = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    if workload.seconds_to_end is not None:
+        template["metadata"]["annotations"] = {ENDS_AFTER: str(workload.seconds_to_end)}
+        template["spec"]["terminationGracePeriodSeconds"] = max(30, workload.seconds_to_end)
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -250,7 +257,7 @@ def _stateful_set(workload: Workload, name: str) -> Object:
             "serviceName": name,
             "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+            "template": template,
             "volumeClaimTemplates": [claim],
         },
     }

@@ -19,6 +19,8 @@ MANAGED_ATTACH = "volumes.kubernetes.io/controller-managed-attach-detach"
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
 ZONE = "topology.kubernetes.io/zone"
+ENDS_AFTER = "sandbox.replant.dev/ends-after"
+"""The annotation of a pod that takes so many seconds to end after SIGTERM."""
 OVER = ("Succeeded", "Failed")
 
 Strings = dict[str, str]

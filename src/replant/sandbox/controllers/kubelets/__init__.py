@@ -27,9 +27,7 @@ from replant.sandbox.shelves import DELETED, Event
 from replant.sandbox.sides import NodeView, Process, Side
 
 STOPPING = 1.0
-"""So many seconds a pod takes to end, if it is given them."""
-IGNORES_SIGTERM = "sandbox.replant.dev/ignores-sigterm"
-"""The annotation of a pod that takes its whole grace period to end."""
+"""So many seconds a pod takes to end that does not say how long it takes."""
 FAILED_MOUNT = 123.0
 """After so many seconds a kubelet complains that a volume does not come."""
 _LOST_TOUCH = 40.0
@@ -202,9 +200,7 @@ class Kubelets(Controller):
             self._find_again(kubelet, key, seat)
         if pod.metadata.deletionTimestamp and not seat.ending:
             seat.ending = True
-            grace = pod.metadata.deletionGracePeriodSeconds or 0
-            stubborn = (pod.metadata.annotations or {}).get(IGNORES_SIGTERM) == "true"
-            pause = (grace if stubborn else min(grace, STOPPING)) if seat.running else 0
+            pause = _seconds_to_end(pod) if seat.running else 0
             self.world.clock.after(pause, lambda: self._end(kubelet, key, seat))
 
     def _find_volumes(self, kubelet: Kubelet, key: Key, seat: Seat, pod: parts.Pod) -> None:
@@ -299,6 +295,13 @@ class Kubelets(Controller):
     def _find_pods(self, kubelet: Kubelet) -> None:
         self._pods.add_all((kubelet.node, key) for key in self._bound.get(kubelet.node, ()))
         self._nodes.add(kubelet.node)
+
+
+def _seconds_to_end(pod: parts.Pod) -> float:
+    """As long as its containers take to end after SIGTERM, and no longer than its grace period."""
+    said = (pod.metadata.annotations or {}).get(parts.ENDS_AFTER, "")
+    takes = float(said) if said.isdecimal() else STOPPING
+    return min(takes, pod.metadata.deletionGracePeriodSeconds or 0)
 
 
 def _ends(event: Event) -> bool:
