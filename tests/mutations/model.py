@@ -15,18 +15,20 @@ import importlib.abc
 import importlib.util
 import os
 import pickle
+import select
 import signal
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from importlib.machinery import ModuleSpec
+from itertools import product
 from pathlib import Path
 from types import CodeType, ModuleType
+from typing import Any
 
 import pytest
 
@@ -45,12 +47,6 @@ TIME_LIMIT = 60
 SHARE_LISTED = 0.05
 """So many mutants may be listed as equivalent at most."""
 
-PYTEST = ("-x", "--noconftest", "-c", os.devnull, "--rootdir", str(ROOT), *(
-    it
-    for plugin in ("cacheprovider", "hypothesispytest", "randomly", "timeout", "xdist")
-    for it in ("-p", f"no:{plugin}")
-))  # fmt: skip
-
 
 class By(StrEnum):
     """What notices a mutant."""
@@ -65,6 +61,8 @@ TESTS = {
     By.RECORDS: ("tests/routing/test_observed.py", "tests/proof/test_observed.py"),
     By.FACTS: ("tests/routing/test_facts.py",),
 }
+PROOF = "replant.proof."
+"""Modules of which only the last of the tests on records knows."""
 
 
 @dataclass(frozen=True)
@@ -180,46 +178,58 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(self.code, module.__dict__)  # noqa: S102  # the code is ours, with one change
 
 
-class _FirstFailure:
-    """A plugin of pytest that remembers which test failed."""
-
-    def __init__(self) -> None:
-        self.test = ""
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed and not self.test:
-            self.test = report.nodeid
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed and not self.test:
-            self.test = report.nodeid
+def failing_test(file: str) -> str:
+    """The first test of a file that fails, without pytest, which would take most of the time."""
+    module = importlib.import_module(".".join(Path(file).with_suffix("").parts))
+    for name, test in vars(module).items():
+        if name.startswith("test_"):
+            for given in given_to(test):
+                try:
+                    test(**given)
+                except Exception:  # noqa: BLE001  # however it fails, the mutant is noticed
+                    return f"{file}::{name}"
+    return ""
 
 
-def failing_test(files: Sequence[str]) -> str:
-    """The first test of some files that fails; empty if all pass."""
-    first = _FirstFailure()
-    with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere), redirect_stderr(nowhere):
-        code = pytest.main([*PYTEST, *(str(ROOT / it) for it in files)], plugins=[first])
-    return first.test or ("" if code == pytest.ExitCode.OK else f"pytest ended with {code!r}")
+def given_to(test: Callable[..., None]) -> Iterator[dict[str, Any]]:
+    """What each run of a test is given: one of each of its parametrizations."""
+    marks: list[pytest.Mark] = getattr(test, "pytestmark", [])
+    choices = []
+    for mark in marks:
+        names, values = mark.args
+        parameters = [it if isinstance(it, type(pytest.param())) else None for it in values]
+        if isinstance(names, str):
+            names, values = (names,), [(it,) for it in values]
+        rows = [it.values if it else row for it, row in zip(parameters, values, strict=True)]
+        choices.append([dict(zip(names, row, strict=True)) for row in rows])
+    for chosen in product(*choices):
+        yield {name: value for given in chosen for name, value in given.items()}
 
 
 def noticed(mutant: Mutant | None) -> tuple[By, str]:
     """What notices a mutant, or the model as it is; in a process that ends after this."""
+    tests = TESTS
     if mutant:
         [target] = [it for it in TARGETS if it.file == mutant.file]
         code = compile(mutant.module(), str(SOURCES / mutant.file), "exec")
         sys.meta_path.insert(0, _Changed(target.module, code))
-    for by, files in TESTS.items():
-        if test := failing_test(files):
-            return by, test
+        if target.module.startswith(PROOF):
+            tests = {By.RECORDS: TESTS[By.RECORDS][-1:]}
+    for by, files in tests.items():
+        for file in files:
+            try:
+                test = failing_test(file)
+            except Exception as error:  # noqa: BLE001  # the module with the mutant cannot be read
+                test = f"{file}: {error!r}"
+            if test:
+                return by, test
     return By.NOTHING, ""
 
 
-def in_a_fork(do: Callable[[], tuple[By, str]]) -> tuple[By, str]:
-    """What a function gives in a process of its own, or that it never ends."""
+def in_a_fork(do: Callable[[], tuple[By, str]]) -> int:
+    """Start a function in a process of its own; what is read from the pipe is its answer."""
     reads, writes = os.pipe()
-    child = os.fork()
-    if child == 0:
+    if os.fork() == 0:
         os.close(reads)
         signal.alarm(TIME_LIMIT)
         try:
@@ -229,9 +239,14 @@ def in_a_fork(do: Callable[[], tuple[By, str]]) -> tuple[By, str]:
         os.write(writes, answer)
         os._exit(0)
     os.close(writes)
-    with os.fdopen(reads, "rb") as pipe:
-        answer = pipe.read()
-    os.waitpid(child, 0)
+    return reads
+
+
+def answer_of(pipe: int) -> tuple[By, str]:
+    """What came of it, or that it did not end in time."""
+    with os.fdopen(pipe, "rb") as file:
+        answer = file.read()
+    os.wait()
     if not answer:
         return By.RECORDS, f"does not end within {TIME_LIMIT} s"
     found: tuple[By, str] = pickle.loads(answer)  # noqa: S301  # our own child wrote it
@@ -239,17 +254,18 @@ def in_a_fork(do: Callable[[], tuple[By, str]]) -> tuple[By, str]:
 
 
 def try_all(chosen: Sequence[Mutant], at_once: int) -> Iterator[Outcome]:
-    """Try mutants, some at once; the outcomes come in their order."""
+    """Try mutants, some at once; the outcomes come as they are there."""
     argued = {it for ids in EQUIVALENT.values() for it in ids}
-
-    def attempt(mutant: Mutant) -> Outcome:
-        by, test = in_a_fork(lambda: noticed(mutant))
-        if by is By.NOTHING and mutant.id in argued:
-            by = By.LIST
-        return Outcome(mutant, by, test)
-
-    with ThreadPoolExecutor(at_once) as pool:
-        yield from pool.map(attempt, chosen)
+    ahead, running = list(reversed(chosen)), dict[int, Mutant]()
+    while ahead or running:
+        while ahead and len(running) < at_once:
+            mutant = ahead.pop()
+            running[in_a_fork(partial(noticed, mutant))] = mutant
+        ready, _writable, _failed = select.select(list(running), [], [])
+        for pipe in ready:
+            mutant = running.pop(pipe)
+            by, test = answer_of(pipe)
+            yield Outcome(mutant, By.LIST if by is By.NOTHING and mutant.id in argued else by, test)
 
 
 def main() -> int:
@@ -262,7 +278,7 @@ def main() -> int:
     began = time.monotonic()
     if early := [it.module for it in TARGETS if it.module in sys.modules]:
         raise SystemExit(f"imported too early, so no mutant of it would be tried: {early}")
-    by, test = in_a_fork(lambda: noticed(None))
+    by, test = answer_of(in_a_fork(partial(noticed, None)))
     if by is not By.NOTHING:
         say(f"Without a change {test} fails.")
         return 1

@@ -1,29 +1,183 @@
-"""The model against facts that were read from the sources of Kubernetes: see sources.json.
+"""The model against facts that were read from the sources of Kubernetes: ``sources.json``.
 
-Two versions of Kubernetes are asked on the proving ground, and one cloud is there. What concerns
-other versions and plugins is here.
+The proving ground asks two versions of Kubernetes, in one cloud. What concerns other versions and
+other plugins is here.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from functools import cache
+from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from replant.core.routing.dangling import attach_may_detach, driver_attach_detaches
+from replant.gates.plugins import BASE_GATE, LIVES
+from replant.gates.settings import effective
 from replant.gates.versions import Version
-from tests.routing.worlds import PLUGINS
+from replant.routing import (
+    NodeView,
+    Process,
+    Side,
+    VolumeView,
+    attach,
+    count,
+    delete,
+    detach,
+    expand,
+    mount,
+    provision,
+    provisioner_annotations,
+    unmount,
+)
+from replant.translate import driver_of
+from tests.routing.worlds import BARE, PLUGINS, node
 
-FACTS = json.loads((Path(__file__).parent / "sources.json").read_text())
+SOURCES = json.loads((Path(__file__).parent / "sources.json").read_text())
+TAKEN_BY_THE_DRIVER = {"kubernetes.io/azure-disk"}
+"""By ControllerPublishVolume of kubernetes-sigs/azuredisk-csi-driver, since v0.9.0."""
+READ = [Version.parse(it) for it in SOURCES["asked"]]
+
+
+@cache
+def said(version: Version) -> dict[str, Any]:
+    """What a version says: the same as the last one that said something else."""
+    [*_earlier, last] = [it for it in SOURCES["versions"] if Version.parse(it) <= version]
+    found: dict[str, Any] = SOURCES["versions"][last]
+    return found
+
+
+class Standing(NamedTuple):
+    """What a process makes of a plugin, by the sources."""
+
+    process: Process
+    redirects: bool
+    complete: bool
+    registered: bool
+    counts: bool
+
+
+def standings(version: Version, plugin: str) -> Iterator[Standing]:
+    """With its gates on and off, each by each."""
+    facts, life = said(version)["plugins"][plugin], LIVES[plugin]
+    older, unregister = life.off_gates
+    gates = (BASE_GATE, life.migration_gate, older, unregister)
+    for given in product((False, True), repeat=len(gates)):
+        process = Process(version, dict(zip(gates, given, strict=True)))
+        known = effective(version, process.gates)
+
+        def on(asked: str | bool, known: dict[str, bool] = known) -> bool:
+            return any(known[it] for it in asked.split(" or ")) if isinstance(asked, str) else asked
+
+        base = known.get(BASE_GATE, True)
+        redirects = base and on(facts["redirects"])
+        complete = redirects and on(facts["complete"])
+        alone = said(version)["unregisterStandsAlone"] and known.get(unregister, False)
+        registered = facts["inTree"] and not alone and not complete
+        yield Standing(process, redirects, complete, registered, base and on(facts["counts"]))
+
+
+def everywhere(plugin: str) -> list[Standing]:
+    """At all versions, with all gates."""
+    return [it for version in READ for it in standings(version, plugin)]
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_what_a_process_makes_of_a_plugin(plugin: str) -> None:
+    for it in everywhere(plugin):
+        found = it.process
+        assert found.migrates(plugin) is it.redirects
+        assert found.complete(plugin) is it.complete
+        assert found.registered(plugin) is it.registered
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_who_attaches_and_detaches(plugin: str) -> None:
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    for version in READ:
+        if said(version)["plugins"][plugin]["inTree"]:
+            assert volume.attachable is said(version)["plugins"][plugin]["attaches"]
+    for it in everywhere(plugin) if volume.attachable else ():
+        facts = said(it.process.version)
+        in_tree = Side.IN_TREE if it.registered else Side.NOBODY
+        for listed, driver in product((False, True), repeat=2):
+            side = in_tree
+            if it.complete or (it.redirects and listed):
+                side = Side.CSI
+            if it.redirects and not it.complete and listed and not driver:
+                side = Side.NOBODY if facts["missingDriverIsAnError"] else Side.CSI
+            view = node(listed=listed, driver=driver, plugin=plugin)
+            assert attach(volume, it.process, view).served_by is side
+        without = Side.NOBODY if it.redirects else in_tree
+        assert attach(volume, it.process, BARE).served_by is (Side.CSI if it.complete else without)
+        assert detach(volume, it.process, Side.IN_TREE).served_by is in_tree
+        assert detach(volume, it.process, Side.CSI).served_by is Side.CSI
+        assert detach(volume, it.process, Side.NOBODY).served_by is Side.NOBODY
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_who_mounts_and_unmounts(plugin: str) -> None:
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    for it, driver in product(everywhere(plugin), (False, True)):
+        view = NodeView(csi_node=True, drivers=frozenset({volume.driver} if driver else ()))
+        in_tree = Side.IN_TREE if it.registered else Side.NOBODY
+        csi = Side.CSI if driver else Side.NOBODY
+        assert mount(volume, it.process, view).served_by is (csi if it.redirects else in_tree)
+        assert unmount(volume, it.process, view, Side.IN_TREE).served_by is in_tree
+        assert unmount(volume, it.process, view, Side.CSI).served_by is csi
+        assert unmount(volume, it.process, view, Side.NOBODY).served_by is Side.NOBODY
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_who_serves_claims(plugin: str) -> None:
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    by_hand = VolumeView(plugin, driver_of(plugin), native=False, provisioned=False)
+    for it in everywhere(plugin):
+        facts = said(it.process.version)
+        in_tree = Side.IN_TREE if it.registered else Side.NOBODY
+        expands = in_tree if facts["plugins"][plugin]["expands"] else Side.NOBODY
+        side = Side.CSI if it.redirects else in_tree
+        assert provision(plugin, it.process).served_by is side
+        assert delete(volume, it.process).served_by is side
+        assert delete(by_hand, it.process).served_by is in_tree
+        assert expand(volume, it.process).served_by is (Side.CSI if it.redirects else expands)
+        written = {} if side is Side.NOBODY else provisioner_annotations(plugin, it.process)
+        named = volume.driver if it.redirects else plugin
+        assert written == provisioner_annotations(plugin, it.process)
+        assert set(written.values()) <= {named}
+        assert len(written) == (side is not Side.NOBODY) * (1 + facts["twoAnnotations"])
+
+
+@pytest.mark.parametrize("version", READ, ids=str)
+def test_provisioners_that_no_driver_took_over_from(version: Version) -> None:
+    controller = Process(version, {})
+    for name in ("scaleio", "flocker", "quobyte", "storageos", "glusterfs", "cephfs", "none"):
+        there = name in said(version)["withoutDriver"]
+        side = provision(f"kubernetes.io/{name}", controller).served_by
+        assert side is (Side.IN_TREE if there else Side.NOBODY)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_who_counts(plugin: str) -> None:
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    for it in everywhere(plugin):
+        facts = said(it.process.version)["plugins"][plugin]
+        in_tree = Side.IN_TREE if facts["filtered"] else Side.NOBODY
+        assert count(volume, it.process, BARE).served_by is in_tree
+        for listed in (False, True):
+            by_csi = it.counts and (listed or facts["counts"] is True)
+            view = node(listed=listed, driver=True, plugin=plugin)
+            assert count(volume, it.process, view).served_by is (Side.CSI if by_csi else in_tree)
 
 
 @pytest.mark.parametrize("plugin", PLUGINS)
 def test_an_attach_that_fails_names_the_node_that_has_the_disk(plugin: str) -> None:
-    since = FACTS["danglingAttachSince"]["versions"].get(plugin)
-    asked = ["1.17", "1.18.20", "1.19.15", "1.19.16", "1.20", "1.24.17"]
-    for version in map(Version.parse, asked):
-        expected = since is not None and version >= Version.parse(since)
-        assert attach_may_detach(plugin, version) is expected
-    takes = plugin in FACTS["driversThatTakeDisks"]["plugins"]
-    assert driver_attach_detaches(plugin) is takes
+    for version in READ:
+        facts = said(version)["plugins"][plugin]
+        if facts["inTree"]:
+            assert attach_may_detach(plugin, version) is facts["namesTheNodeThatHasTheDisk"]
+    assert driver_attach_detaches(plugin) is (plugin in TAKEN_BY_THE_DRIVER)
