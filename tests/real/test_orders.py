@@ -135,3 +135,5 @@ def unregistered_first(stage: Stage) -> None:
     look("pod started on the node that is off", fresh)
     stage.switch(node, ON)
     look("node on", fresh)
+    stage.controller(ON)
+    look("controller on, pod gone", running)
