@@ -41,6 +41,10 @@ CLUSTER_ID = hashlib.md5(b"m1,m2").hexdigest()  # noqa: S324 - as the driver has
 PORTWORX = "kubernetes.io/portworx-volume"
 
 
+def container(image: str) -> Object:
+    return {"name": "c", "image": image}
+
+
 def affinity(key: str, *values: str) -> Object:
     expression = {"key": key, "operator": "In", "values": list(values)}
     return {"required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}}
@@ -174,6 +178,10 @@ CASES = [
          [pv(cinder={"volumeID": "a"}, claimRef=claim_ref()), GROUPED],
          [pv(claimRef=claim_ref()), GROUPED], "PersistentVolume db", "fsGroup"),
     Case("RP115", INFO, [pv()], [pv(csi={"driver": EBS})], "PersistentVolume db", "snapshots"),
+    Case("RP116", WARNING,
+         [pv(), pod("reclaimer", containers=[container("quay.io/x/csi-reclaim-controller:v1")])],
+         [pv(), pod("reclaimer", containers=[container("quay.io/x/my-csi-reclaim-controller:v1")])],
+         "Pod shop/reclaimer", "csi-reclaim-controller"),
     Case("RP201", WARNING, [storage_class(metadata=DEFAULT)], [storage_class("gp3", EBS)],
          "StorageClass gp2", "the default class"),
     Case("RP202", WARNING,

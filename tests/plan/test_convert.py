@@ -273,6 +273,27 @@ def test_a_finalizer_that_somebody_accepts_stands_in_the_plan() -> None:
     assert changed_verdicts(plan, situation(found, (AWS,))) == []
 
 
+RECLAIMER = "csi-reclaim-controller"
+RECLAIMS = pod("r", containers=[{"name": "c", "image": f"quay.io/piraeus/{RECLAIMER}:v1"}])
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["when it is planned", "when it is begun"])
+def test_nothing_is_deleted_while_a_controller_runs_that_deletes_storage(again: bool) -> None:
+    without = cluster(bound(), claim(), everywhere=True)
+    found = cluster(bound(), claim(), RECLAIMS, everywhere=True)
+    if again:
+        plan = make_conversion(Asked(), without)
+        (why,) = changed_verdicts(plan, situation(found, (AWS,)))
+        assert RECLAIMER in why
+        return
+    (blocker,) = make_conversion(Asked(), found).blockers
+    assert blocker.check == "controllers"
+    accepted = Asked(accepted=Accepted(controllers=(RECLAIMER,)))
+    plan = make_conversion(accepted, found)
+    assert not plan.blockers
+    assert changed_verdicts(plan, situation(found, (AWS,))) == []
+
+
 LOSING: dict[str, tuple[Inventory, str]] = {
     "a StatefulSet that deletes its claims": (
         cluster(bound(), claim(), user(on=OFF), workload(whenScaled="Delete")),

@@ -18,7 +18,7 @@ from replant.swap.conduct import Conduct, Decide
 from replant.swap.moves import Move, Swap, next_move
 from replant.swap.search import verify_cases, verify_swap
 from replant.swap.story import Harm
-from replant.swap.world import Case
+from replant.swap.world import Case, Reacts
 
 Seen = Object | None
 CONVERT = Case(back=False, deletes=True, claimed=True, redirected=True)
@@ -224,11 +224,11 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
         CONVERT, Conduct(claim_never_goes), Harm.DELETED, "a pod uses it, and it stays for now",
     ),
     "finalizer of another controller removed": (
-        KEPT._replace(other_controller=True), mistaken(all_finalizers_accepted), Harm.DELETED,
+        KEPT._replace(other_controller=Reacts.FINALIZER), mistaken(all_finalizers_accepted), Harm.DELETED,
         "Replant deletes the volume.",
     ),
     "put back, finalizer of another controller removed": (
-        KEPT._replace(other_controller=True, back=True), mistaken(all_finalizers_accepted),
+        KEPT._replace(other_controller=Reacts.FINALIZER, back=True), mistaken(all_finalizers_accepted),
         Harm.DELETED, "Replant deletes the volume.",
     ),
     "made by hand, policy as it was": (
@@ -286,3 +286,13 @@ def test_a_wrong_conduct_is_found_out(case: Case, conduct: Conduct, harm: Harm, 
     *events, end = verdict.story
     assert any(told in it for it in events)
     assert end.startswith(f"{harm.value.capitalize()}: ")
+
+
+@pytest.mark.parametrize("back", [False, True], ids=["convert", "back"])
+@pytest.mark.parametrize("reacts", [Reacts.DELETION, Reacts.ABSENCE, Reacts.POLICY])
+def test_controllers_that_must_not_run_are_told(reacts: Reacts, back: bool) -> None:
+    """No move of Replant avoids the harm that they do: docs/proof.md lists them."""
+    case = CONVERT._replace(back=back, other_controller=reacts)
+    verdict = verify_cases([case])
+    assert verdict.bad_state is Harm.DELETED
+    assert verdict.story[-2].startswith("The other controller sees that the volume ")

@@ -115,6 +115,13 @@ def _size(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noq
     help="Go on where a volume has this finalizer, whose controller you know not to delete disks.",
 )
 @click.option(
+    "--accept-controller",
+    "accept_controllers",
+    multiple=True,
+    metavar="NAME",
+    help="Go on while this controller runs, which deletes the storage of deleted volumes.",
+)
+@click.option(
     "--storage-classes",
     is_flag=True,
     help="Make the plugins' StorageClasses again too, under their names, with the driver.",
@@ -218,6 +225,7 @@ def asked(given: dict[str, Any]) -> Asked:
         owners=given["accept_owners"],
         scale_down=given["scale_down"],
         finalizers=given["accept_finalizers"],
+        controllers=given["accept_controllers"],
     )
     return Asked(
         names=given["names"],

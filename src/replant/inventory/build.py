@@ -17,6 +17,7 @@ from replant.inventory.model import READY, Inventory, PodUse, Rollout, volume_of
 from replant.inventory.node_records import CSINode, Node
 from replant.inventory.platform_records import Cluster, FeatureGate, Shoot
 from replant.inventory.pod_records import ContainerStatus, Pod, PodSpec, PodStatus, PodVolume
+from replant.inventory.reclaimers import reclaimer_in
 from replant.inventory.selectors import Selector
 from replant.inventory.storage_records import (
     CSIDriver,
@@ -40,7 +41,7 @@ _KEPT_IN = {
     "PersistentVolume": ("volumes",),
     "PersistentVolumeClaim": ("claims",),
     "StorageClass": ("classes",),
-    "Pod": ("pods", "control_plane", "driver_pods"),
+    "Pod": ("pods", "control_plane", "driver_pods", "reclaimers"),
     "StatefulSet": ("stateful_sets",),
     "Node": ("nodes",),
     "CSINode": ("csi_nodes",),
@@ -190,6 +191,9 @@ class Builder:
         self._inventory.driver_pods.take(
             metadata.namespace or "", metadata.name, spec.nodeName or "", bytes(spec.containers)
         )
+        if reclaimer := reclaimer_in(bytes(spec.containers)):
+            where = f"{metadata.namespace}/{metadata.name}"
+            self._inventory.reclaimers.setdefault(reclaimer, where)
         claims, inline = _uses(spec, metadata.name)
         finished = record.status is not None and record.status.phase in _FINISHED
         if (claims or inline) and not finished:

@@ -171,6 +171,8 @@ class Inventory:
     templates: list[PodUse] = field(default_factory=list)
     driver_pods: DriverPods = field(default_factory=DriverPods)
     """The pods of CSI drivers, for those who have to read logs."""
+    reclaimers: dict[str, str] = field(default_factory=dict)
+    """Controllers that delete the storage of deleted volumes, each with a pod of it."""
     tolerant: set[ObjectRef] = field(default_factory=set)
     """Workloads whose pods tolerate every taint."""
     pinned: set[ObjectRef] = field(default_factory=set)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -30,6 +30,7 @@ from replant.plan.model import (
     Check,
     Goal,
     Plan,
+    RestoreVolumes,
     SavedVolume,
     Step,
     SwapVolumes,
@@ -82,10 +83,10 @@ def make_conversion(asked: Asked, inventory: Inventory) -> Plan:
     verdicts = [judge.judge(it) for it in volumes if it.plugin]
     inlined = InlineJudge(judge).verdicts(inline)
     preflight = (
-        *_preflight(asked, volumes, verdicts), *odd, *inline_checks(inlined), *classes.checks
+        *_preflight(asked, volumes, verdicts, now), *odd, *inline_checks(inlined), *classes.checks
     )  # fmt: skip
     steps = (
-        *_steps(verdicts, now),
+        *_accepting(asked, _steps(verdicts, now)),
         *inline_steps(inlined, inventory),
         *class_steps(asked.classes.way, classes.changes),
     )
@@ -125,8 +126,8 @@ def make_restoration(asked: Asked, saved: Saved, inventory: Inventory) -> Plan:
     now = situation(inventory, plugins)
     judge = Judge(now, asked.accepted)
     verdicts = [judge.judge_back(it, saved[it.name].volume) for it in volumes]
-    steps = (_back(it, saved) for it in _steps(verdicts, now))
-    return _plan(asked, now, _preflight(asked, volumes, verdicts), steps)
+    steps = (_back(it, saved) for it in _accepting(asked, _steps(verdicts, now)))
+    return _plan(asked, now, _preflight(asked, volumes, verdicts, now), steps)
 
 
 def _plan(asked: Asked, now: Situation, preflight: Iterable[Check], steps: Iterable[Step]) -> Plan:
@@ -155,7 +156,15 @@ def changed_verdicts(plan: Plan, now: Situation) -> list[str]:
     accepted = Accepted(
         unsuited=True, losses=True, owners=True, scale_down=True, finalizers=finalizers
     )
+    controllers = {
+        name
+        for step in plan.steps
+        if isinstance(step, SwapVolumes | RestoreVolumes)
+        for name in step.accept_controllers
+    }
     judge, found = Judge(now, accepted), []
+    if any(isinstance(it, SwapVolumes | RestoreVolumes) for it in plan.steps):
+        found += [it.message for it in _reclaimers(controllers, now)]
     for it in volumes:
         volume = now.inventory.by_name.get(it.name)
         if volume is None or not volume.plugin:
@@ -223,8 +232,10 @@ def _plugin(saved: SavedVolume) -> str:
 
 
 def _preflight(
-    asked: Asked, volumes: Sequence[Volume], verdicts: Sequence[Verdict]
+    asked: Asked, volumes: Sequence[Volume], verdicts: Sequence[Verdict], now: Situation
 ) -> Iterator[Check]:
+    if any(it.how is not How.REFUSED for it in verdicts):
+        yield from _reclaimers(asked.accepted.controllers, now)
     judged = {it.volume.name for it in verdicts}
     for volume in volumes:
         if volume.name not in judged:
@@ -246,6 +257,30 @@ def _preflight(
     if able:
         message = f"{_count(able)} can be replaced."
         yield Check(check="volumes", result=Weight.PASSED, message=message)
+
+
+def _reclaimers(accepted: Collection[str], now: Situation) -> Iterator[Check]:
+    """Controllers that would delete the disks of volumes, which a conversion deletes."""
+    for name, pod in now.inventory.reclaimers.items():
+        if name not in accepted:
+            yield Check(
+                check="controllers",
+                result=Weight.BLOCKER,
+                object=pod,
+                message=f"{name} runs (pod {pod}). It deletes the storage of a volume when its "
+                "PersistentVolume is deleted, as a conversion does, whatever its reclaim policy.",
+                fix="Scale it to 0 while volumes are converted, or say --accept-controller "
+                f"{name} if it does not serve these drivers",
+            )
+
+
+def _accepting(asked: Asked, steps: Iterable[Step]) -> Iterator[Step]:
+    """The steps, with the controllers that a person has accepted."""
+    for step in steps:
+        if isinstance(step, SwapVolumes):
+            yield replace(step, accept_controllers=asked.accepted.controllers)
+        else:
+            yield step
 
 
 def _about(

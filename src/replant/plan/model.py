@@ -278,6 +278,8 @@ class SwapVolumes(_Step, frozen=True, kw_only=True, tag="SwapVolumes"):
     restart_controllers: bool = False
     """Whether another kube-controller-manager has to lead between their detach and their being
     replaced, one that cannot wait for a detach which the driver overtakes."""
+    accept_controllers: tuple[str, ...] = ()
+    """Controllers that may run although they are known to delete the storage of deleted volumes."""
 
 
 class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
@@ -287,6 +289,7 @@ class RestoreVolumes(_Step, frozen=True, kw_only=True, tag="RestoreVolumes"):
     settle_seconds: Annotated[int, Meta(ge=0)] = 0
     restart_controllers: bool = False
     """Both as of the step that it takes back."""
+    accept_controllers: tuple[str, ...] = ()
     saved: tuple[SavedVolume, ...] = ()
     """What the journals of earlier runs have of them; the run's own journal has the rest."""
 

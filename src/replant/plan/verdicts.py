@@ -59,6 +59,8 @@ class Accepted:
     scale_down: bool = False
     finalizers: tuple[str, ...] = ()
     """Finalizers that may be removed, although nobody knows what their controllers do."""
+    controllers: tuple[str, ...] = ()
+    """Controllers that may run, although they delete the storage of deleted volumes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from replant.swap.world import (
     Going,
     Held,
     Phase,
+    Reacts,
     Replant,
     Stage,
     World,
@@ -194,9 +195,22 @@ def _deleter(mind: Mind, world: World) -> Iterator[Event]:
 
 
 def _other_controller(mind: Mind, world: World) -> Iterator[Event]:
-    """A controller of somebody's that deletes the disks of volumes that are being deleted."""
+    """A controller of somebody's that deletes disks, whatever the policy of their volumes."""
+    volume, reacts = world.volume, mind.case.other_controller
+    if reacts is Reacts.FINALIZER:
+        yield from _finalizing(world)
+    begun = bool(world.journal.uids)  # else it is none of Replant's doing
+    if (
+        (reacts is Reacts.DELETION and volume and volume.going is Going.BY_REPLANT)
+        or (reacts is Reacts.ABSENCE and begun and volume is None)
+        or (reacts is Reacts.POLICY and begun and volume and volume.deletes != mind.case.deletes)
+    ):
+        yield Event(Act.RECLAIM, world._replace(disk=False), by_itself=False)
+
+
+def _finalizing(world: World) -> Iterator[Event]:
     volume = world.volume
-    if volume is None or not mind.case.other_controller:
+    if volume is None:
         return
     has = volume.finalizers & OTHER
     if volume.going and has:

@@ -16,7 +16,7 @@ from replant.proof import Verdict
 from replant.swap.actors import Act, Event, may_happen
 from replant.swap.conduct import Conduct, Mind
 from replant.swap.story import Harm, tell
-from replant.swap.world import OTHER, Case, Going, Held, Phase, Stage, World, start
+from replant.swap.world import OTHER, Case, Going, Held, Phase, Reacts, Stage, World, start
 
 
 @lru_cache(maxsize=2)
@@ -34,7 +34,9 @@ def cases(*, back: bool, all_at_once: bool = False) -> Iterator[Case]:
             yield Case(back, deletes, claimed, redirected, all_at_once)
     yield Case(back, deletes=True, claimed=True, redirected=True, by_hand=True)
     # Whoever else would delete the disk, and for whatever policy: it does not look at it.
-    yield Case(back, deletes=False, claimed=True, redirected=False, other_controller=True)
+    yield Case(
+        back, deletes=False, claimed=True, redirected=False, other_controller=Reacts.FINALIZER
+    )
 
 
 def verify_cases(wanted: Iterable[Case], conduct: Conduct | None = None) -> Verdict:
@@ -130,7 +132,8 @@ def _harm_by_others(before: World, act: Act) -> Harm | None:
     if act is Act.DETACH:
         return Harm.DETACHED
     if act is Act.RECLAIM:
-        return Harm.DELETED if before.volume and before.volume.going is Going.BY_REPLANT else None
+        by_person = before.volume is not None and before.volume.going is Going.BY_A_PERSON
+        return None if by_person else Harm.DELETED
     kept = (before.claim is not None and before.claim.own) or not before.fair
     return Harm.DELETED if kept else None
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from replant.swap import moves, twin
 from replant.swap.actors import Act, Event
 from replant.swap.conduct import Mind
-from replant.swap.world import Held, Phase, Stage, World
+from replant.swap.world import Held, Phase, Reacts, Stage, World
 
 
 class Harm(StrEnum):
@@ -82,8 +82,7 @@ def _sentence(mind: Mind, before: World, event: Event) -> str:
         "volume for the pod",
         Act.POD_ENDS: "The pod ends",
         Act.DETACH: "The external-attacher detaches the disk from the node",
-        Act.RECLAIM: "The other controller sees that the volume is being deleted, and deletes its "
-        "disk",
+        Act.RECLAIM: f"The other controller sees {_seen(mind)}, and deletes its disk",
     }
     said = _change(mind.move(before)) if event.act is Act.CHANGE else told[event.act]
     if event.unanswered:
@@ -115,6 +114,15 @@ def _and_then(before: World, after: World) -> str:
         return gone
     ends = {Stage.DONE: "; Replant is done with it", Stage.STUCK: "; Replant sees no way on"}
     return gone + ends.get(after.replant.stage, "")
+
+
+def _seen(mind: Mind) -> str:
+    match mind.case.other_controller:
+        case Reacts.ABSENCE:
+            return "that the volume is gone"
+        case Reacts.POLICY:
+            return "that the volume has another policy"
+    return "that the volume is being deleted"
 
 
 def _deleter(mind: Mind, world: World) -> str:

@@ -66,6 +66,20 @@ class Held(IntEnum):
     """The pod has ended."""
 
 
+class Reacts(StrEnum):
+    """To what a controller of somebody's reacts by deleting the disk of a volume."""
+
+    NOTHING = ""
+    FINALIZER = "finalizer"
+    """The volume is being deleted, and has its finalizer, which it gives to volumes at any time."""
+    DELETION = "deletion"
+    """The volume is being deleted."""
+    ABSENCE = "absence"
+    """The volume is gone."""
+    POLICY = "policy"
+    """The volume's policy is not what it was."""
+
+
 class Case(NamedTuple):
     """What stays as it is all the while."""
 
@@ -81,9 +95,7 @@ class Case(NamedTuple):
     by_hand: bool = False
     """Whether the volume names no provisioner, and the in-tree plugin is gone: then nobody deletes
     the disk of the in-tree volume, whatever its policy."""
-    other_controller: bool = False
-    """Whether there is a controller that deletes the disk of any volume that is being deleted and
-    has its finalizer, which it gives to volumes at any time."""
+    other_controller: Reacts = Reacts.NOTHING
 
     def deleter(self, volume: Volume) -> int:
         """The finalizer of whoever deletes the disk of this volume."""

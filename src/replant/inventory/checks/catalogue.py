@@ -21,6 +21,7 @@ TITLES: dict[str, str] = {
     "RP113": "Claim that is being expanded",
     "RP114": "fsGroup with an empty file system type",
     "RP115": "What a native CSI volume would offer",
+    "RP116": "Controller that deletes the storage of deleted volumes",
     "RP201": "In-tree StorageClass",
     "RP202": "Several default StorageClasses",
     "RP203": "In-tree and CSI StorageClasses side by side",

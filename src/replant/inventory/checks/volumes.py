@@ -10,7 +10,7 @@ from replant.errors import TranslationError, shown
 from replant.gates.plugins import PHASE_MEANS, REMOVED_WITHOUT_DRIVER, Phase
 from replant.inventory.checks.affinity import Nodes
 from replant.inventory.checks.view import View, without_driver
-from replant.inventory.findings import Finding, Severity
+from replant.inventory.findings import Finding, ObjectRef, Severity
 from replant.inventory.model import IN_TREE_SOURCES, Volume
 from replant.objects import Object
 from replant.translate import driver_of, pv_to_csi
@@ -34,6 +34,8 @@ _MODIFIABLE = frozenset({"ebs.csi.aws.com", "pd.csi.storage.gke.io", "disk.csi.a
 
 def findings(view: View) -> Iterator[Finding]:
     """All that can be said of volumes."""
+    for controller, pod in view.inventory.reclaimers.items():
+        yield _reclaimer(controller, pod)
     nodes = Nodes(view)
     told: dict[str, str] = {}
     for volume in view.inventory.volumes:
@@ -82,6 +84,19 @@ def _without_driver(volume: Volume, spec: Object) -> Iterator[Finding]:
             f"{plugin} was removed in Kubernetes {version} and no CSI driver took over from it.",
             "Copy the data to a volume of another kind before the upgrade.",
         )
+
+
+def _reclaimer(controller: str, pod: str) -> Finding:
+    namespace, _, name = pod.partition("/")
+    return Finding(
+        "RP116",
+        Severity.WARNING,
+        ObjectRef("Pod", name, namespace),
+        f"{controller} deletes the storage of a volume when its PersistentVolume is deleted, "
+        "whatever its reclaim policy.",
+        "Delete no PersistentVolume to keep its disk while it runs; scale it to 0 before volumes "
+        "are converted",
+    )
 
 
 def _terminating(volume: Volume) -> Finding:
