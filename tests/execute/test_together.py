@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from replant.execute.acts import Decision
 from replant.execute.swapping import AT_LAST, TOGETHER, Backups, LookAtVolumes, Seen, Swapping
 from replant.objects import Object
-from replant.plan.model import SwapVolumes, VolumeSwap
+from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
 from replant.swap import moves, twin
 from tests.execute.nodes import Nodes, only
 from tests.execute.test_settling import WORDS
@@ -72,3 +73,26 @@ def test_who_was_left_with_its_claim_lost_comes_first() -> None:
     begun = step.decide(AT_LAST).acts[-1]
     assert isinstance(begun, LookAtVolumes)
     assert begun.target == left.target
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first", "again"])
+def test_who_takes_a_run_back_is_told_once_what_is_lost(known: bool) -> None:
+    """Only CSI volumes can have a VolumeAttributesClass; the owner has given it one since."""
+    native = twin.native(STORED)
+    native["metadata"] = {**native["metadata"], "uid": "new", "resourceVersion": "9"}
+    native["spec"] = {**native["spec"], "volumeAttributesClassName": "gold"}
+    source = native["spec"]["csi"]
+    volume = VolumeSwap(name="data", driver=source["driver"], handle=source["volumeHandle"])
+    backups = Backups()
+    backups.add(SavedVolume(volume=STORED))
+    if known:
+        backups.add(SavedVolume(volume=native))
+    stage = Swapping(RestoreVolumes(volumes=(volume,), **WORDS), backups, at_once=1, timeout=60)
+    world = Nodes("n1").world
+    look = only(stage.decide(world, 0))
+    stage.learn(look, {"data": Seen(msgspec.json.encode(native), None)}, 0)
+    told = stage.decide(world, 0)
+    notes = told.notes or stage.decide(world, 1).notes
+    assert [it.partition(":")[0] for it in notes] == (
+        [] if known else ["PersistentVolume data loses its VolumeAttributesClass gold"]
+    )

@@ -528,6 +528,20 @@ def test_a_plan_is_refused_when_its_volumes_are_no_longer_what_they_were() -> No
     assert changed_verdicts(plan, situation(HOT["several pods"], (AWS,))) == []
 
 
+@pytest.mark.parametrize("accepted", [False, True], ids=["refused", "accepted"])
+def test_a_volume_attributes_class_is_not_lost_in_silence(accepted: bool) -> None:
+    before = {**bound(), "metadata": {"name": "db", "uid": "old"}}
+    native = {**twin.native(before), "status": {"phase": "Bound"}}
+    native["metadata"]["uid"] = "new"
+    native["spec"] = {**native["spec"], "volumeAttributesClassName": "gold"}
+    saved = {"db": SavedVolume(volume=before)}
+    asked = Asked(names=("db",), accepted=Accepted(losses=accepted))
+    plan = make_restoration(asked, saved, cluster(native, claim(), user()))
+    told = [it for it in plan.preflight if "spec.volumeAttributesClassName: gold" in it.message]
+    assert [it.result for it in told] == [Weight.WARNING if accepted else Weight.BLOCKER]
+    assert bool(plan.steps) is accepted
+
+
 def test_what_journals_have_is_put_back_and_nothing_else() -> None:
     before = {**bound(), "metadata": {"name": "db", "uid": "old"}}
     native = {**twin.native(before), "status": {"phase": "Bound"}}

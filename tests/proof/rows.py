@@ -28,6 +28,7 @@ from tests.proof.making import (
 
 SAFE = None
 YANKED, DOUBLE = BadState.YANKED, BadState.DOUBLY_ATTACHED
+MOUNTED = BadState.DOUBLY_MOUNTED
 STRANDED, UNSERVABLE = BadState.STRANDED, BadState.UNSERVABLE
 ALL_OFF: dict[str, Any] = {"cp": OFF, "nodes": OFF}
 ALL_ON: dict[str, Any] = {"cp": ON, "nodes": ON}
@@ -293,9 +294,9 @@ NO_ATTACH: list[Row] = [
     (
         "in place",
         order(cp(FILE_ON), in_place(FILE_ON), cp=FILE_OFF, nodes=FILE_OFF, **FILES),
-        DOUBLE,
+        MOUNTED,
     ),
-    ("back in place", order(in_place(FILE_OFF), **FILES), DOUBLE),
+    ("back in place", order(in_place(FILE_OFF), **FILES), MOUNTED),
     # Only the kubelets touch the share, and theirs have the plugin still.
     ("complete before the nodes", order(cp(FILE_UNREGISTERED), nodes=FILE_OFF, **FILES), SAFE),
     (
@@ -303,7 +304,7 @@ NO_ATTACH: list[Row] = [
         order(drained(PX_ON), cp(PX_ON), cp=PX_OFF, nodes=PX_OFF, **PORTWORX),
         SAFE,
     ),
-    ("portworx, in place", order(in_place(PX_ON), cp=PX_ON, nodes=PX_OFF, **PORTWORX), DOUBLE),
+    ("portworx, in place", order(in_place(PX_ON), cp=PX_ON, nodes=PX_OFF, **PORTWORX), MOUNTED),
 ]
 
 VERSIONS: list[Row] = [
@@ -386,7 +387,7 @@ def _flips() -> Iterator[Row]:
     for plugin, before, after in FLIPS:
         up: dict[str, Any] = {"plugin": plugin, "version": before}
         down: dict[str, Any] = {"plugin": plugin, "version": after}
-        hurt = DOUBLE if plugin in ("azure-file", "portworx-volume") else YANKED
+        hurt = MOUNTED if plugin in ("azure-file", "portworx-volume") else YANKED
         name = f"{plugin} {before} to {after}"
         yield name, order(cp(after), drained(after), **up), SAFE
         yield f"{name}, in place", order(cp(after), in_place(after), **up), hurt

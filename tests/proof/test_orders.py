@@ -22,7 +22,7 @@ from tests.proof.making import (
     in_place,
     order,
 )
-from tests.proof.rows import ALL_OFF, ALL_ON, NO_DRIVER, OPENSHIFT
+from tests.proof.rows import ALL_OFF, ALL_ON, FILE_OFF, FILES, NO_DRIVER, OPENSHIFT
 
 
 @pytest.mark.parametrize("plugin", ["aws-ebs", "gce-pd"])
@@ -207,3 +207,10 @@ def test_a_story_names_what_is_given_now() -> None:
     made_already = drained(OFF)
     given = order(made_already, cp(STANDALONE), **ALL_OFF)
     assert f"{UNREGISTER}=true" in verify(read_order(given)).story[0]
+
+
+def test_a_volume_that_is_never_attached_is_called_mounted_and_not_attached() -> None:
+    verdict = verify(read_order(order(in_place(FILE_OFF), **FILES)))
+    assert verdict.bad_state is BadState.DOUBLY_MOUNTED
+    assert verdict.story[-1].startswith("Doubly mounted: ")
+    assert "attach" not in verdict.story[-1]

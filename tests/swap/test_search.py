@@ -224,11 +224,13 @@ WRONG: dict[str, tuple[Case, Conduct, Harm, str]] = {
         CONVERT, Conduct(claim_never_goes), Harm.DELETED, "a pod uses it, and it stays for now",
     ),
     "finalizer of another controller removed": (
-        KEPT._replace(other_controller=Reacts.FINALIZER), mistaken(all_finalizers_accepted), Harm.DELETED,
+        KEPT._replace(other_controller=Reacts.FINALIZER), mistaken(all_finalizers_accepted),
+        Harm.DELETED,
         "Replant deletes the volume.",
     ),
     "put back, finalizer of another controller removed": (
-        KEPT._replace(other_controller=Reacts.FINALIZER, back=True), mistaken(all_finalizers_accepted),
+        KEPT._replace(other_controller=Reacts.FINALIZER, back=True),
+        mistaken(all_finalizers_accepted),
         Harm.DELETED, "Replant deletes the volume.",
     ),
     "made by hand, policy as it was": (

@@ -23,12 +23,11 @@ from replant.execute.acts import (
 from replant.execute.bystanders import Bystanders
 from replant.execute.journal.model import Entry, Mark
 from replant.execute.leading import Leading, new_leader
+from replant.execute.steps.conditions import disk_of
 from replant.execute.world import World
 from replant.objects import Object
 from replant.plan.model import RestoreVolumes, SavedVolume, SwapVolumes, VolumeSwap
-from replant.routing.names import csi_name, in_tree_name
 from replant.swap import moves, twin
-from replant.translate import plugin_for_driver
 
 AT_ONCE = 16
 """So many volumes are on their way at a time, unless somebody says otherwise."""
@@ -291,6 +290,11 @@ class Swapping:
         earlier = self._backups.native.get(volume.name)
         if found and twin.is_native(found):
             backup = twin.backup_of(found, earlier.volume if earlier else None)
+            if earlier is None and (attributes := found["spec"].get("volumeAttributesClassName")):
+                self._notes.append(
+                    f"PersistentVolume {volume.name} loses its VolumeAttributesClass {attributes}: "
+                    "only CSI volumes can have one. The journal keeps it"
+                )
             earlier = SavedVolume(volume=backup, claim=_bare(claim))
         # Only where the conversion had ended is what the native one says its owner's will.
         now = earlier.volume if earlier and self._settled else None
@@ -317,7 +321,7 @@ class Swapping:
         )
         return ReplaceVolume(
             why=self._step.title, swap=swap, volume=found, claim=claim, saved=saved,
-            written=saved in known, disk=_disk(volume, swap, self._sees_controllers),
+            written=saved in known, disk=disk_of(volume, swap, self._sees_controllers),
         )  # fmt: skip
 
     def learn(self, act: Act, outcome: object, now: float) -> None:
@@ -355,22 +359,6 @@ class Swapping:
 def _native(volume: VolumeSwap, before: Object) -> Object:
     made = twin.native(before, volume.annotations)
     return twin.held(made) if volume.retain else made
-
-
-def _disk(volume: VolumeSwap, swap: moves.Swap, sees_controllers: bool) -> Disk:
-    both = (swap.before, swap.after)
-    in_tree: Object = next((it["spec"] for it in both if not twin.is_native(it)), {})
-    plugin = plugin_for_driver(volume.driver) or ""
-    return Disk(
-        name=volume.name,
-        claim=volume.claim,
-        plugin=plugin,
-        driver=volume.driver,
-        in_tree=in_tree_name(plugin, in_tree) if in_tree else "",
-        csi=csi_name(volume.driver, volume.handle),
-        in_use=not volume.free_of,
-        sees_controllers=sees_controllers,
-    )
 
 
 def _bare(obj: Object | None) -> Object | None:

@@ -15,6 +15,8 @@ class BadState(StrEnum):
 
     YANKED = "yanked"
     DOUBLY_ATTACHED = "doubly attached"
+    DOUBLY_MOUNTED = "doubly mounted"
+    """Of a volume that is never attached: nothing takes it from a pod."""
     STRANDED = "stranded"
     UNSERVABLE = "unservable"
 
@@ -25,6 +27,7 @@ class Cause(StrEnum):
     DETACHED_UNDER_POD = "detached under a running pod"
     DETACHED_ANEW = "detached anew under a running pod"
     BOTH_SIDES = "held by both sides"
+    MOUNTED_BY_BOTH = "mounted by both sides"
     TWO_NODES = "on two nodes"
     NO_PLUGIN_TO_DETACH = "no plugin to detach it"
     NO_PLUGIN_TO_MOUNT = "the kubelet has no plugin for it"
@@ -50,22 +53,31 @@ def problems(rules: Rules, event: Event) -> Iterator[Bad]:
         anew = event.act is Act.DETACH_ANEW
         yanked = Cause.DETACHED_ANEW if anew else Cause.DETACHED_UNDER_POD
         yield Bad(BadState.YANKED, yanked, event.node, event.side)
-    held_on = []
-    for number, node in enumerate(world.nodes):
-        held = node.holder if rules.attachable else node.mounted | node.forgotten
-        if held == BOTH:
-            yield Bad(BadState.DOUBLY_ATTACHED, Cause.BOTH_SIDES, number)
-        if rules.attachable and held:
-            held_on.append(number)
-            yield from _stranded(rules, world, number, node)
-    if len(held_on) > 1:
-        yield Bad(BadState.DOUBLY_ATTACHED, Cause.TWO_NODES, held_on[-1])
+    yield from (_held if rules.attachable else _mounted)(rules, world)
     if not rules.claims_served[world.leader]:
         yield Bad(BadState.UNSERVABLE, Cause.NO_PROVISIONER)
     for number, node in enumerate(world.nodes):
         if cause := _never_runs(rules, world, node):
             side = rules.kubelet_wants[node.kubelet]
             yield Bad(BadState.UNSERVABLE, cause, number, side)
+
+
+def _held(rules: Rules, world: World) -> Iterator[Bad]:
+    held_on = []
+    for number, node in enumerate(world.nodes):
+        if node.holder == BOTH:
+            yield Bad(BadState.DOUBLY_ATTACHED, Cause.BOTH_SIDES, number)
+        if node.holder:
+            held_on.append(number)
+            yield from _stranded(rules, world, number, node)
+    if len(held_on) > 1:
+        yield Bad(BadState.DOUBLY_ATTACHED, Cause.TWO_NODES, held_on[-1])
+
+
+def _mounted(_rules: Rules, world: World) -> Iterator[Bad]:
+    for number, node in enumerate(world.nodes):
+        if node.mounted | node.forgotten == BOTH:
+            yield Bad(BadState.DOUBLY_MOUNTED, Cause.MOUNTED_BY_BOTH, number)
 
 
 def _stranded(rules: Rules, world: World, number: int, node: Node) -> Iterator[Bad]:

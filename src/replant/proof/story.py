@@ -106,6 +106,8 @@ def _end(world: World, problem: Bad) -> str:
         "it, half an hour after the driver overtook its detach",
         Cause.BOTH_SIDES: f"on {node} the in-tree plugin and the driver hold the disk at once, and "
         "either may take it from the other",
+        Cause.MOUNTED_BY_BOTH: f"on {node} the volume is mounted by the in-tree plugin and by the "
+        "driver at once, and the kubelet knows of one of the two mounts only",
         Cause.TWO_NODES: "a disk that one node may write to is attached to two",
         Cause.NO_PLUGIN_TO_DETACH: f"the {side} attached the disk to {node}, and the controller no "
         "longer has it to ask for a detach",

@@ -16,7 +16,12 @@ from replant.core.convert.conditions import (
 from replant.execute.world import OVER, CsiNode, Node, World
 from replant.gates.versions import Version
 from replant.inventory.controlplane import ControlPlanePod
+from replant.objects import Object
+from replant.plan.model import VolumeSwap
 from replant.routing import Process
+from replant.routing.names import csi_name, in_tree_name
+from replant.swap import moves, twin
+from replant.translate import plugin_for_driver
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +34,23 @@ class FreshState:
     nodes: Mapping[str, Node | None] = field(default_factory=dict)
     """None is one that is gone."""
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+
+
+def disk_of(volume: VolumeSwap, swap: moves.Swap, sees_controllers: bool) -> Disk:
+    """The volume of a step by all of its names."""
+    both = (swap.before, swap.after)
+    in_tree: Object = next((it["spec"] for it in both if not twin.is_native(it)), {})
+    plugin = plugin_for_driver(volume.driver) or ""
+    return Disk(
+        name=volume.name,
+        claim=volume.claim,
+        plugin=plugin,
+        driver=volume.driver,
+        in_tree=in_tree_name(plugin, in_tree) if in_tree else "",
+        csi=csi_name(volume.driver, volume.handle),
+        in_use=not volume.free_of,
+        sees_controllers=sees_controllers,
+    )
 
 
 def nodes_in_use(disks: Iterable[Disk], world: World) -> dict[str, set[str]]:
