@@ -141,19 +141,10 @@ class Cluster:
         self.start(SCHEDULER)
         stack.enter_context(ControllerDriver(plane, cloud, folder / "driver"))
         self.api.create(_object("storage.k8s.io/v1", "CSIDriver", DRIVER, spec={}))
-        self.nodes = [
-            stack.enter_context(
-                LightNode(
-                    self.api,
-                    cloud.instance(),
-                    plane.version,
-                    gates,
-                    [DRIVER],
-                    reports_late=True,
-                )
-            )
-            for _number in range(NODES)
-        ]
+        self._stack = stack
+        self.nodes: list[LightNode] = []
+        for _number in range(NODES):
+            self.join(gates)
         self.before_restart: Callable[[LightNode], None] = lambda _node: None
         """What happens between the last look at a node and its kubelet's restart."""
         self.hook = stack.enter_context(Hook(folder, self.answer))
@@ -300,6 +291,14 @@ class Cluster:
             self.api.create(_object("apps/v1", "Deployment", name, "default", spec=spec))
 
     # What is done to it
+
+    def join(self, gates: Mapping[str, bool]) -> LightNode:
+        """A node joins whose kubelet has these gates."""
+        node = LightNode(
+            self.api, self.cloud.instance(), self.plane.version, gates, [DRIVER], reports_late=True
+        )
+        self.nodes.append(self._stack.enter_context(node))
+        return node
 
     def start(self, component: str) -> None:
         if component == CONTROLLER:

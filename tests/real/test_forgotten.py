@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.real import applying
+from tests.real import applying, records
 from tests.real.applying import CONTROLLER, Cluster
 from tests.real.attaching import GATE
 from tests.real.ground.api import Object
@@ -31,7 +31,7 @@ A_WHILE = 20
 
 @pytest.fixture
 def cluster(cloud: Cloud, ground: Path) -> Iterator[Cluster]:
-    with applying.cluster(cloud, ground / "forgotten", gates=ON) as cluster:
+    with applying.cluster(cloud, ground / "forgotten", gates=ON, ends_after=1) as cluster:
         yield cluster
 
 
@@ -104,9 +104,15 @@ def test_it_is_deleted_and_the_disk_goes_where_its_pod_is(cluster: Cluster, grou
     cluster.start(CONTROLLER)
     cluster.api.create(inline_pod("second", second, disk))
     time.sleep(A_WHILE)
-    assert left["metadata"]["uid"] in {it["metadata"]["uid"] for it in inline_attachments(cluster)}
-    assert phase(cluster, "second") == "Pending"
-    assert cluster.cloud.attached_to(disk) == first.instance.id
+    there = {it["metadata"]["uid"] for it in inline_attachments(cluster)}
+    version = cluster.plane.version
+    seen = {
+        "kubernetesVersion": version,
+        "volumeAttachmentStays": left["metadata"]["uid"] in there,
+        "podOnAnotherNode": phase(cluster, "second"),
+        "diskStaysWhereItWas": cluster.cloud.attached_to(disk) == first.instance.id,
+    }
+    records.check(f"forgotten/{version}", seen)
 
     result = cluster.apply(cluster.plan("complete")).done()
 

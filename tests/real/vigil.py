@@ -40,7 +40,7 @@ class Vigil(Stoppable):
         self.samples = 0
         self._api = api
         self._cloud = cloud
-        self._names = {node.instance.id: node.name for node in nodes}
+        self._nodes = nodes
         self._disks = disks
         self._alone_since: dict[tuple[str, str], float] = {}
         self._worst = Alone("", "", 0)
@@ -76,11 +76,12 @@ class Vigil(Stoppable):
             for claim in claims(pod)
             if claim in self._disks
         }
+        names = {node.instance.id: node.name for node in self._nodes}
         alone = set()
         for disk, instances in attached.items():
             if len(instances) > 1:
                 self.on_two_nodes.append(disk)
-            places = {(disk, self._names[it]) for it in instances}
+            places = {(disk, names[it]) for it in instances}
             alone |= places - there
         self._alone_since = {it: self._alone_since.get(it, now) for it in alone}
         for (disk, node), since in self._alone_since.items():
