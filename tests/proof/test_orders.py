@@ -214,3 +214,8 @@ def test_a_volume_that_is_never_attached_is_called_mounted_and_not_attached() ->
     assert verdict.bad_state is BadState.DOUBLY_MOUNTED
     assert verdict.story[-1].startswith("Doubly mounted: ")
     assert "attach" not in verdict.story[-1]
+
+
+def test_a_node_that_has_joined_takes_pods_before_it_is_tainted() -> None:
+    joins = order(cp(ON), drained(ON), oldNodesJoin=True, **ALL_OFF)
+    assert any(it.endswith("and has no taint yet.") for it in verify(read_order(joins)).story)
