@@ -265,8 +265,26 @@ SOUND: dict[str, tuple[str, dict[str, Any], tuple[Object, ...]]] = {
 def test_a_sound_cluster_passes(name: str) -> None:
     goal, cluster, extra = SOUND[name]
     checks = looked(goal, AWS, *extra, **cluster)
+    # Most of these versions have controllers of which a person must know.
+    checks = tuple(it for it in checks if it.check != "restarts")
     assert [it.message for it in checks if it.result is not Weight.PASSED] == []
     assert all(it.message for it in checks)
+
+
+RESTARTS: dict[str, tuple[str, list[Weight]]] = {
+    "1.21.1": (AWS, [Weight.BLOCKER, Weight.WARNING]),
+    "1.21.2": (AWS, [Weight.WARNING]),
+    "1.24.11": (AWS, [Weight.WARNING]),
+    "1.24.12": (AWS, [Weight.PASSED]),
+    "1.21.0": ("kubernetes.io/azure-file", [Weight.PASSED]),
+}
+
+
+@pytest.mark.parametrize("version", RESTARTS)
+def test_versions_whose_controllers_detach_disks_when_they_start(version: str) -> None:
+    plugin, expected = RESTARTS[version]
+    checks = looked("enable", plugin, server=version, kubelets=(Kubelet(version),) * 2)
+    assert [it.result for it in checks if it.check == "restarts"] == expected
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,11 @@ SEEN = Version(1, 24, 17)
 
 
 def order(*steps: Given, plugin: str = "aws-ebs", version: str = "1.24", **more: Any) -> Given:
-    """A MigrationOrder; ``cp`` and ``nodes`` are what it begins with."""
+    """A MigrationOrder; ``cp`` and ``nodes`` are what it begins with.
+
+    Drivers stay where they are, unless it says otherwise.
+    """
+    more.setdefault("driversStay", True)
     sides = {"controlPlane": more.pop("cp", {}), "nodes": more.pop("nodes", {})}
     return {
         "apiVersion": "replant.dev/v1alpha1",

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from replant.gates.versions import Version
 from replant.proof.events import Act, may_happen, progress, taken_over
 from replant.proof.world import CSI, IN_TREE, NOWHERE, Hold, Pod, Rules, World
-from tests.proof.making import OFF, ON, Making
+from tests.proof.making import OFF, ON, STANDALONE, Making
 
 AWS = Making()
 HERE, ELSEWHERE = 0, 1
@@ -81,6 +82,32 @@ def test_while_a_detach_is_waited_for_nothing_is_attached_under_that_name() -> N
 def test_who_leads_next_waits_for_no_detach() -> None:
     rules, world = overtaken()
     assert taken_over(rules, world, world.leader) == rules.start
+
+
+ATTACHED = {
+    # version, gates of the controller, of the node; how the driver has it, and the plugin after it
+    "by a controller that translates": ("1.24.17", ON, ON, Hold.HELD, Hold.FREE),
+    "whatever the node is": ("1.24.17", ON, OFF, Hold.HELD, Hold.FREE),
+    "by one that is off": ("1.24.17", OFF, ON, Hold.HELD, Hold.UNCERTAIN),
+    "on a node that is off": ("1.24.17", OFF, OFF, Hold.LETTING_GO, Hold.UNCERTAIN),
+    "by one that has no plugin": ("1.24.17", STANDALONE, ON, Hold.HELD, Hold.FREE),
+    "by one that does not translate": ("1.21.1", ON, ON, Hold.HELD, Hold.UNCERTAIN),
+    "by one that reads none": ("1.20.2", OFF, ON, Hold.HELD, Hold.FREE),
+    "where there is none": ("1.21.1", ON, ON, Hold.FREE, Hold.FREE),
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "gates", "nodes", "csi", "in_tree"), ATTACHED.values(), ids=ATTACHED
+)
+def test_what_a_controller_that_starts_makes_of_the_drivers_attachments(
+    version: str, gates: dict[str, bool], nodes: dict[str, bool], csi: Hold, in_tree: Hold
+) -> None:
+    making = Making(Version.parse(version))
+    rules = Rules(making.course(gates, (making.group("n", nodes),)), (0,))
+    world = rules.start._replace(disk=HERE, nodes=(rules.start.nodes[0]._replace(csi=csi),))
+    (node,) = taken_over(rules, world, world.leader).nodes
+    assert (node.csi, node.in_tree) == (csi, in_tree)
 
 
 def test_old_gates_may_lead_again_until_all_replicas_are_confirmed() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replant.proof import BadState, Course, verify
+from replant.proof.badness import Cause
 from replant.proof.orders import OrderError, read_order
 from replant.proof.search import search
 from replant.routing import AttachController
@@ -61,6 +62,48 @@ def test_single_nodes_are_looked_at_together() -> None:
     groups = AWS.group("a", OFF, size=1), AWS.group("b", OFF, size=1)
     course = AWS.course(ON, groups, AWS.nodes(ON, "a"))
     assert verify(course) == search(course, (0, 1))
+
+
+AFTER_SIX_MINUTES, AT_ONCE = Cause.DETACHED_AT_LAST, Cause.DETACHED_UNDER_POD
+STARTS: list[tuple[str, bool, Cause | None]] = [
+    # Up to these patches a controller forgets the pods of a node whose driver is missing.
+    ("1.23.10", False, AFTER_SIX_MINUTES),
+    ("1.24.3", False, AFTER_SIX_MINUTES),
+    ("1.24.11", False, AFTER_SIX_MINUTES),
+    ("1.24.12", False, None),
+    ("1.24", False, None),
+    ("1.24.3", True, None),
+    # These take what the driver has attached for attached in-tree.
+    ("1.20.2", True, None),
+    ("1.20.7", True, AT_ONCE),
+    ("1.20.8", True, None),
+    ("1.21.1", True, AT_ONCE),
+    ("1.18", True, AT_ONCE),
+]
+
+
+@pytest.mark.parametrize(("version", "stays", "cause"), STARTS)
+def test_a_right_order_at_versions_whose_controllers_start_wrongly(
+    version: str, stays: bool, cause: Cause | None
+) -> None:
+    given = order(cp(ON), drained(ON), version=version, driversStay=stays, **ALL_OFF)
+    verdict = verify(read_order(given))
+    assert (verdict.cause, verdict.safe) == (cause, cause is None)
+
+
+def test_so_it_is_for_other_plugins() -> None:
+    vsphere = {"CSIMigrationvSphere": False}
+    given = order(
+        cp({"CSIMigrationvSphere": True}), drained({"CSIMigrationvSphere": True}),
+        plugin="vsphere-volume", version="1.25.3", cp=vsphere, nodes=vsphere, driversStay=False,
+    )  # fmt: skip
+    assert verify(read_order(given)).cause is AFTER_SIX_MINUTES
+
+
+def test_by_default_nobody_vouches_that_drivers_stay() -> None:
+    given = order(version="1.24.3")
+    del given["driversStay"]
+    assert not read_order(given).drivers_stay
 
 
 def test_a_minor_alone_means_its_newest_patch() -> None:

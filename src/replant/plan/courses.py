@@ -194,7 +194,7 @@ def _moves(
                     restricts=step.restrict_scheduling, closes=step.drain,
                 )  # fmt: skip
         elif isinstance(step, ChangeVersion):
-            version = Version.parse(step.version)
+            version = Version.parse(step.version).newest_patch
             controller = replace(controller, version=version)
             kubelets = {name: replace(it, version=version) for name, it in kubelets.items()}
             text = f"Kubernetes {version.of_minor}"

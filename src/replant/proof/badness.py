@@ -26,6 +26,7 @@ class Cause(StrEnum):
 
     DETACHED_UNDER_POD = "detached under a running pod"
     DETACHED_ANEW = "detached anew under a running pod"
+    DETACHED_AT_LAST = "detached under a running pod after six minutes"
     BOTH_SIDES = "held by both sides"
     MOUNTED_BY_BOTH = "mounted by both sides"
     TWO_NODES = "on two nodes"
@@ -35,6 +36,9 @@ class Cause(StrEnum):
     NOBODY_ATTACHES = "no side attaches it"
     OTHER_SIDE_ATTACHES = "the side attaches it that the kubelet does not wait for"
     NO_PROVISIONER = "nobody provisions"
+
+
+_LATE = {Act.DETACH_ANEW: Cause.DETACHED_ANEW, Act.DETACH_FORCED: Cause.DETACHED_AT_LAST}
 
 
 class Bad(NamedTuple):
@@ -50,8 +54,7 @@ def problems(rules: Rules, event: Event) -> Iterator[Bad]:
     """All that is bad about an event and the world after it."""
     world = event.world
     if event.yanks:
-        anew = event.act is Act.DETACH_ANEW
-        yanked = Cause.DETACHED_ANEW if anew else Cause.DETACHED_UNDER_POD
+        yanked = _LATE.get(event.act, Cause.DETACHED_UNDER_POD)
         yield Bad(BadState.YANKED, yanked, event.node, event.side)
     yield from (_held if rules.attachable else _mounted)(rules, world)
     if not rules.claims_served[world.leader]:

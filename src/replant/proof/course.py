@@ -92,5 +92,8 @@ class Course:
     cloud. Whoever carries a plan out has to wait longer than that list tells.
     """
     old_nodes_join: OldNodesJoin = OldNodesJoin.NEVER
+    drivers_stay: bool = True
+    """Whether somebody vouches that no driver is missing on a node for six minutes when a
+    kube-controller-manager starts. It matters only to older ones."""
     one_pod_per_volume: bool = False
     """Whether no pod is bound while a node still has the disk of another, as somebody vouches."""

@@ -51,6 +51,7 @@ class Act(Enum):
     TURN_BACK = "turn back"
     GO_ON = "go on"
     TAKE_OVER = "take over"
+    TAKE_OVER_BLIND = "take over while a driver is missing"
     LOOK = "look"
     ATTACH = "attach"
     ATTACH_FAILS = "attach fails, since another node has the disk"
@@ -60,6 +61,7 @@ class Act(Enum):
     DETACHED_UNNOTICED = "detached, and nobody has noticed"
     NOTICE = "notice"
     DETACH_ANEW = "detach anew"
+    DETACH_FORCED = "detach what is in use, after six minutes"
     BIND = "bind"
     DELETE = "delete"
     MOUNT = "mount"
@@ -305,6 +307,11 @@ def _controllers_change(rules: Rules, world: World) -> Iterator[Event]:
         after = taken_over(rules, world, leader)
         if after != world:
             yield Event(Act.TAKE_OVER, NOWHERE, NONE, after)
+        for number, node in enumerate(world.nodes):
+            runs = node.alive and node.pod == Pod.RUNNING and node.csi == Hold.HELD
+            if runs and rules.is_blind(leader, node):
+                blind = after.nodes[number]._replace(wanted=NONE)
+                yield Event(Act.TAKE_OVER_BLIND, number, NONE, _with(after, number, blind))
 
 
 def taken_over(rules: Rules, world: World, leader: int) -> World:
@@ -316,11 +323,23 @@ def taken_over(rules: Rules, world: World, leader: int) -> World:
     nodes = tuple(
         node._replace(
             wanted=rules.controller_wants(leader, node) if node.pod else NONE,
-            in_tree=Hold.FREE if node.in_tree in _FORGOTTEN else node.in_tree,
+            in_tree=_found_in_tree(rules, leader, node),
         )
         for node in world.nodes
     )
     return world._replace(leader=leader, nodes=nodes)
+
+
+def _found_in_tree(rules: Rules, leader: int, node: Node) -> Hold:
+    """How the plugin holds the disk on a node, as a controller that starts has it.
+
+    A VolumeAttachment stays until the driver's detach has ended. It names the stored volume, which
+    not every controller translates.
+    """
+    hold = Hold.FREE if node.in_tree in _FORGOTTEN else node.in_tree
+    if hold == Hold.FREE and node.csi and rules.takes_for_in_tree[leader]:
+        return Hold.UNCERTAIN
+    return hold
 
 
 def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator[Event]:
@@ -344,13 +363,20 @@ def _controller(rules: Rules, world: World, number: int, node: Node) -> Iterator
                 yield Event(Act.ATTACH, number, side, after._replace(disk=number))
             elif world.disk not in (NOWHERE, number) and _is_tried(rules, world, node, side):
                 yield from _disputed(rules, world, number, side)
-        elif (
-            hold in (Hold.HELD, Hold.UNCERTAIN)
-            and not (side & in_use and node.alive)  # a dead node is not waited for
-            and rules.can_detach(side, leader)
-        ):
-            after = _with(world, number, node.holding(side, Hold.LETTING_GO))
-            yield Event(Act.DETACH, number, side, after, yanks)
+        elif hold in (Hold.HELD, Hold.UNCERTAIN) and rules.can_detach(side, leader):
+            in_use_here = bool(side & in_use) and node.alive  # a dead node is not waited for
+            yield from _unwanted(rules, world, number, side, in_use=in_use_here, yanks=yanks)
+
+
+def _unwanted(
+    rules: Rules, world: World, number: int, side: int, *, in_use: bool, yanks: bool
+) -> Iterator[Event]:
+    """What becomes of a disk that no pod wants on a node under the name of a side."""
+    after = _with(world, number, world.nodes[number].holding(side, Hold.LETTING_GO))
+    if not in_use:
+        yield Event(Act.DETACH, number, side, after, yanks)
+    elif yanks and rules.needs_driver[world.leader]:
+        yield Event(Act.DETACH_FORCED, number, side, after, yanks)
 
 
 def _ending_detach(

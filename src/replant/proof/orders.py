@@ -109,7 +109,7 @@ def read_order(document: object) -> Course:
     order = _Value(document, ())
     given = order.fields(
         ("apiVersion", "kind", "metadata", "plugin", _VERSION, "adc",
-         "driverInstalled", _JOIN, "from", "steps"),
+         "driverInstalled", "driversStay", _JOIN, "from", "steps"),
         required=("apiVersion", "kind", "plugin", _VERSION, "steps"),
     )  # fmt: skip
     for name, wanted in (("apiVersion", API_VERSION), ("kind", KIND)):
@@ -118,6 +118,7 @@ def read_order(document: object) -> Course:
     version, _ = given[_VERSION].version()
     attach_controller = _attach_controller(given.get("adc"))
     driver = given["driverInstalled"].flag() if "driverInstalled" in given else True
+    stays = given["driversStay"].flag() if "driversStay" in given else False
     sides = given["from"].fields(("controlPlane", _NODES)) if "from" in given else {}
     controller, kubelet = (
         _process(_split(sides[name].below() if name in sides else {}), version)[0]
@@ -135,6 +136,7 @@ def read_order(document: object) -> Course:
         attach_controller=attach_controller,
         driver=driver,
         old_nodes_join=_old_nodes_join(given.get(_JOIN)),
+        drivers_stay=stays,
     )
 
 

@@ -16,8 +16,8 @@ from replant.proof.world import NOWHERE, Rules, World
 
 _WORST_FIRST = list(BadState)
 _FIRST = Cause.DETACHED_UNDER_POD
-"""Told however far it is. Not so a detach that is begun anew: it takes half an hour, and there is
-one at the far end of nearly every wrong order."""
+"""Told however far it is. Not so a detach that is begun anew or forced: it takes its time, and
+there is one at the far end of nearly every wrong order."""
 _Excuses = frozenset[tuple[BadState, Cause, int]]
 """What may go wrong anyway, and on nodes of which group."""
 

@@ -53,6 +53,9 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.GO_ON: "Replant is stopped here, and told to go on after all.",
         Act.TAKE_OVER: f"A kube-controller-manager {_with_gates(rules, before, event.world)} "
         "starts and leads, and works out anew, from pods and nodes, what belongs where.",
+        Act.TAKE_OVER_BLIND: f"The driver is missing on {node} for a while. A "
+        f"kube-controller-manager {_with_gates(rules, before, event.world)} starts and leads, and "
+        f"takes the pod on {node} for one that needs no disk.",
         Act.LOOK: "The controller looks at its pods again, and now wants the disk on "
         f"{node} under its {name} name.",
         Act.ATTACH: f"The controller has {side} attach the disk to {node}.",
@@ -69,6 +72,8 @@ def _sentence(rules: Rules, before: World, event: Event) -> str:
         Act.NOTICE: f"The detach from {node} ends for {side}: the disk is not attached there.",
         Act.DETACH_ANEW: f"For half an hour {side} has waited for its detach from {node}, since "
         "it saw the disk attached by the driver; now it begins anew, and detaches it there.",
+        Act.DETACH_FORCED: f"For six minutes the controller has waited for {node} not to use the "
+        f"disk under its {name} name any more; now it has {side} detach the disk anyway.",
         Act.BIND: f"A pod that needs the disk and tolerates the cordon comes to {node}."
         if cordoned
         else f"A pod that needs the disk comes to {node}.",
@@ -104,6 +109,8 @@ def _end(world: World, problem: Bad) -> str:
         "runs on it",
         Cause.DETACHED_ANEW: f"the {side} detaches the disk from {node} while a pod there runs on "
         "it, half an hour after the driver overtook its detach",
+        Cause.DETACHED_AT_LAST: f"the {side} detaches the disk from {node} while a pod there runs "
+        "on it, since no pod was known to need it for six minutes",
         Cause.BOTH_SIDES: f"on {node} the in-tree plugin and the driver hold the disk at once, and "
         "either may take it from the other",
         Cause.MOUNTED_BY_BOTH: f"on {node} the volume is mounted by the in-tree plugin and by the "

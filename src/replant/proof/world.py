@@ -22,6 +22,7 @@ from replant.routing import (
     attach,
     provision,
 )
+from replant.routing.restarts import needs_driver, takes_for_in_tree
 from replant.translate import driver_of
 
 NONE, IN_TREE, CSI = 0, 1, 2
@@ -155,6 +156,11 @@ class Rules:
         ]
         """By controller, whether an in-tree attach that fails may take the disk from a node."""
         self.driver_takes = driver_attach_detaches(course.plugin)
+        self.needs_driver = [needs_driver(it.version) for it in self.processes]
+        """By controller, whether it forgets the pods of a node whose driver is missing, and after a
+        time detaches what no pod wants, in use or not."""
+        self.takes_for_in_tree = [self._takes_for_in_tree(it) for it in self.processes]
+        """By controller, whether it starts with the driver's attachments taken for the plugin's."""
         self.start = World(0, False, False, start[0], NOWHERE, self._nodes(start[1]))
         everything = range(len(self.processes))
         self.registered = [self.processes[it].registered(course.plugin) for it in everything]
@@ -177,6 +183,13 @@ class Rules:
     def controller_wants(self, leader: int, node: Node) -> int:
         """The side by which a controller would attach the disk to a node."""
         return self._attaches[leader][node.announced][self.driver_on(node)]
+
+    def is_blind(self, leader: int, node: Node) -> bool:
+        """Whether a controller that starts while a node's driver is missing forgets its disk."""
+        if self.course.drivers_stay or not self.driver_on(node):
+            return False
+        without, with_driver = self._attaches[leader][node.announced]
+        return (without, with_driver) == (NONE, CSI)
 
     def can_attach(self, side: int, leader: int, node: Node) -> bool:
         """Whether a side that is asked to attach can do so."""
@@ -264,6 +277,13 @@ class Rules:
         if process not in self.processes:
             self.processes.append(process)
         return self.processes.index(process)
+
+    def _takes_for_in_tree(self, controller: Process) -> bool:
+        plugin = self.course.plugin
+        upstream = self.course.attach_controller is AttachController.UPSTREAM
+        redirects = controller.migrates(plugin) if upstream else controller.could_migrate(plugin)
+        taken = takes_for_in_tree(controller.version, redirects=redirects)
+        return taken and controller.registered(plugin)
 
     def _serves_claims(self, controller: Process) -> bool:
         served_by = provision(self.course.plugin, controller).served_by

@@ -3,6 +3,7 @@
 ``model`` is what is asked about and what is answered, ``rules`` every rule there is, then one
 file for each component that decides: ``attaching`` (the attach/detach controller), ``mounting``
 (the kubelet), ``claims`` (the controllers of claims and volumes), ``limits`` (the scheduler).
+``restarts`` is what a controller that starts makes of what is attached.
 ``table`` puts a volume's routes together.
 """
 
@@ -26,6 +27,7 @@ from replant.routing.model import (
     Route,
     Side,
     VolumeView,
+    is_attached,
 )
 from replant.routing.mounting import mount, unmount
 from replant.routing.rules import RULES, Rule
@@ -47,6 +49,7 @@ __all__ = [
     "delete",
     "detach",
     "expand",
+    "is_attached",
     "marks",
     "migrated_to",
     "mount",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from replant.gates.versions import Version
 from replant.routing.model import (
     AttachController,
     NodeView,
@@ -12,10 +11,8 @@ from replant.routing.model import (
     Side,
     VolumeView,
 )
+from replant.routing.restarts import needs_driver
 from replant.routing.rules import DRIVER_ABSENT, in_tree_route, route
-
-_DRIVER_CHECK_LEFT = (Version(1, 24, 12), Version(1, 25, 8), Version(1, 26, 3), Version(1, 27))
-"""The releases, minor by minor, from which a missing driver is no longer an error."""
 
 
 def attach(
@@ -65,11 +62,6 @@ def _chosen(volume: VolumeView, controller: Process, node: NodeView, adc: Attach
         return "no-csi-node"
     if plugin not in node.migrated:
         return "node-not-migrated"
-    if volume.driver not in node.drivers and _checks_driver(controller.version):
+    if volume.driver not in node.drivers and needs_driver(controller.version):
         return "driver-check"
     return "node-migrated"
-
-
-def _checks_driver(version: Version) -> bool:
-    same_minor = [left for left in _DRIVER_CHECK_LEFT if left.first_patch == version.first_patch]
-    return version < (same_minor or _DRIVER_CHECK_LEFT)[0]

@@ -162,6 +162,11 @@ class NodeView:
     """The drivers that are registered on it."""
 
 
+def is_attached(plugin: str) -> bool:
+    """Whether volumes of a plugin have to be attached to a node before they are mounted."""
+    return plugin not in _NEEDS_NO_ATTACH
+
+
 @dataclass(frozen=True, slots=True)
 class VolumeView:
     """What the components ask of a volume."""
@@ -181,7 +186,7 @@ class VolumeView:
     @property
     def attachable(self) -> bool:
         """Whether it has to be attached to a node before it is mounted."""
-        return self.plugin not in _NEEDS_NO_ATTACH
+        return is_attached(self.plugin)
 
     @property
     def provisioner(self) -> str:

@@ -36,6 +36,8 @@ TITLES: dict[str, str] = {
     "RP402": "CSI driver missing on a node that uses its volumes",
     "RP403": "Node redirects a plugin whose driver it does not have",
     "RP404": "Node redirects a plugin that the controllers do not",
+    "RP405": "A controller that starts while a driver is missing detaches the node's disks",
+    "RP406": "A controller that starts detaches disks that the driver has attached",
     "RP501": "VolumeAttachment without its volume or node",
     "RP502": "VolumeAttachment that is stuck",
     "RP503": "Volume attached by the side that will not detach it",

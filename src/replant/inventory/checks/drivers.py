@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from shlex import quote
 
 from replant.gates.plugins import LIVES
+from replant.gates.versions import Version
 from replant.inventory.checks.view import View
 from replant.inventory.findings import Finding, ObjectRef, Severity
+from replant.routing import is_attached
+from replant.routing.restarts import needs_driver, takes_for_in_tree
 from replant.translate import driver_of
 
 
@@ -25,6 +28,8 @@ def findings(view: View) -> Iterator[Finding]:
             yield from _redirected_without(view, plugin, driver)
             if view.server and not view.migrated_now(plugin):
                 yield from _redirected_alone(view, plugin)
+        if view.server and is_attached(plugin) and view.migrated_now(plugin):
+            yield from _lost_by_a_restart(plugin, driver, view.server)
 
 
 def _not_installed(plugin: str, driver: str, severity: Severity) -> Finding:
@@ -35,6 +40,29 @@ def _not_installed(plugin: str, driver: str, severity: Severity) -> Finding:
         f"The driver that takes over from {plugin} is not installed.",
         f"Install {driver} before anything is switched; then: kubectl get csidriver {driver}",
     )
+
+
+def _lost_by_a_restart(plugin: str, driver: str, server: Version) -> Iterator[Finding]:
+    ref = ObjectRef("Plugin", plugin)
+    fix = "Take the control plane to the newest patch of its minor, or to a later minor, first."
+    if takes_for_in_tree(server, redirects=True):
+        yield Finding(
+            "RP406",
+            Severity.BLOCKER,
+            ref,
+            f"A kube-controller-manager {server} that starts takes what {driver} has attached for "
+            "attached in-tree, and detaches it there while pods use it.",
+            f"{fix} No release of 1.18 from 1.18.16 on is without this.",
+        )
+    if needs_driver(server):
+        yield Finding(
+            "RP405",
+            Severity.WARNING,
+            ref,
+            f"A kube-controller-manager {server} that starts while {driver} is missing on a node "
+            "forgets the pods there, and detaches their disks six minutes later.",
+            f"{fix} Until then restart it only while the driver is on every node.",
+        )
 
 
 def _missing_on_nodes(

@@ -34,6 +34,10 @@ _CHECKS = {
         "The controllers have given up no plugin that is still needed.",
         goals=_SWITCHING,
     ),
+    "restarts": _Look(
+        controlplane.restarts,
+        "A controller that starts keeps disks attached, also while a driver is missing.",
+    ),
     "drivers": _Look(
         nodes.drivers, "The drivers are installed, and on every node.", goals=_TO_DRIVERS
     ),

@@ -11,6 +11,8 @@ from replant.plan.courses import CONTROLLER, off_gate
 from replant.plan.model import Goal
 from replant.plan.preflight.results import Results, blocked_by, blocker, listed, warning
 from replant.plan.situation import Situation, base_gate_off
+from replant.routing import is_attached
+from replant.routing.restarts import needs_driver, takes_for_in_tree
 
 
 def replicas(goal: Goal, situation: Situation) -> Results:
@@ -59,6 +61,27 @@ def base_gate(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
             f"{BASE_GATE} is off in {cloudflags.API_SERVER}: it drops what VolumeAttachments say "
             "of volumes that pods name by themselves.",
             f"Take {BASE_GATE}=false away from {cloudflags.API_SERVER}.",
+        )
+
+
+def restarts(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
+    """Whether a controller of this version that starts detaches disks that are in use."""
+    if situation.empty or not any(map(is_attached, situation.plugins)):
+        return
+    server = situation.server
+    newest = "Take the control plane to the newest patch of its minor, or to a later minor, first."
+    if takes_for_in_tree(server, redirects=True):
+        yield blocker(
+            f"A {CONTROLLER} {server} that starts takes what the driver has attached for attached "
+            "in-tree, and detaches it under pods.",
+            newest,
+        )
+    if needs_driver(server):
+        yield warning(
+            f"The proof relies on drivers that stay: a {CONTROLLER} {server} that starts while a "
+            "driver is missing on a node detaches the disks of its pods six minutes later. Replant "
+            "restarts none meanwhile; others must not either.",
+            newest,
         )
 
 
