@@ -1040,8 +1040,65 @@ KINDS = Story(
     ],
 )
 
+LIMIT_RANGES, QUOTAS = "/api/v1/namespaces/NS/limitranges", "/api/v1/namespaces/NS/resourcequotas"
+
+
+def _asking(name: str, **resources: Json) -> Json:
+    asked = pod(name)
+    asked["spec"]["containers"][0]["resources"] = resources
+    return asked
+
+
+def _claim_of(size: str) -> Json:
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    return {
+        "metadata": {"name": f"claim-of-{size.lower()}"},
+        "spec": {**spec, "resources": {"requests": {"storage": size}}},
+    }
+
+
+LIMITS = Story(
+    "limits",
+    [
+        Ask(
+            "POST",
+            LIMIT_RANGES,
+            {
+                "metadata": {"name": "a-range"},
+                "spec": {
+                    "limits": [
+                        {"type": "Container", "min": {"memory": "64Mi"}, "max": {"cpu": "2"}},
+                        {"type": "Pod", "max": {"cpu": "3"}},
+                        {
+                            "type": "PersistentVolumeClaim",
+                            "min": {"storage": "1Gi"},
+                            "max": {"storage": "10Gi"},
+                        },
+                    ]
+                },
+            },
+        ),
+        Ask("POST", PODS, _asking("says-nothing")),
+        Ask("POST", PODS, _asking("says-all", requests={"cpu": "1", "memory": "1Gi"})),
+        Ask("POST", PODS, _asking("too-much", limits={"cpu": "2500m"})),
+        Ask("POST", PODS, _asking("too-little", requests={"memory": "1Mi"})),
+        Ask("POST", PVCS, _claim_of("512Mi")),
+        Ask("POST", PVCS, _claim_of("1Gi")),
+        Ask("POST", PVCS, _claim_of("11Gi")),
+        Ask("GET", LIMIT_RANGES, accept=TABLE),
+        Ask(
+            "POST",
+            QUOTAS,
+            {"metadata": {"name": "a-quota"}, "spec": {"hard": {"pods": "4"}}},
+            only=("spec",),
+        ),
+        Ask("GET", f"{QUOTAS}/a-quota", only=("spec",)),
+    ],
+)
+
 STORIES: Iterable[Story] = (
     CREATING, READING, UPDATING, PATCHING, DELETING, CASCADING, PODS_STORY, EVICTING, STORAGE,
     NODES, WORKLOADS, APPLYING, WATCHING, DEFINITIONS, SCHEMAS, CUSTOM, KINDS, REVIEWS,
+    LIMITS,
 )  # fmt: skip
 """In this order: what is defined in one may be used in the next."""

@@ -214,8 +214,20 @@ def _driver(obj: Object) -> None:
     )
 
 
+def _limit_range(limit_range: Object) -> None:
+    """A container gets the maximum where it asks for nothing, or else the minimum."""
+    for item in (limit_range.get("spec") or {}).get("limits") or ():
+        if item.get("type") == "Container":
+            limits = {**item.get("max", {}), **item.get("default", {})}
+            requests = {**item.get("min", {}), **limits, **item.get("defaultRequest", {})}
+            for name, amounts in (("default", limits), ("defaultRequest", requests)):
+                if amounts:
+                    item[name] = amounts
+
+
 _DEFAULTS: dict[str, Callable[[Object], None]] = {
     "Namespace": _namespace,
+    "LimitRange": _limit_range,
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _claim,
     "StorageClass": _class,
@@ -240,7 +252,7 @@ _NO_DISRUPTIONS = {
 }
 _FIRST_STATUS: dict[str, Callable[[Object], Object]] = {
     "Namespace": lambda _obj: {"phase": "Active"},
-    "Pod": lambda obj: {"phase": "Pending", "qosClass": _quality(obj)},
+    "Pod": lambda obj: {"phase": "Pending", "qosClass": quality(obj)},
     "PersistentVolume": lambda _obj: {"phase": "Pending"},
     "PersistentVolumeClaim": lambda _obj: {"phase": "Pending"},
     "VolumeAttachment": lambda _obj: {"attached": False},
@@ -258,7 +270,7 @@ _FIRST_STATUS: dict[str, Callable[[Object], Object]] = {
 }
 
 
-def _quality(pod: Object) -> str:
+def quality(pod: Object) -> str:
     """The quality of service class that the resources of a pod's containers come to."""
     wanted = [it.get("resources") or {} for it in at(pod, ("spec", "containers")) or ()]
     if not any(it.get("requests") or it.get("limits") for it in wanted):

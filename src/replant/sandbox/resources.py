@@ -110,6 +110,10 @@ PERSISTENT_VOLUME_CLAIMS = Resource(
     "PersistentVolumeClaim", "persistentvolumeclaims", namespaced=True, short_names=("pvc",),
     status=True,
 )  # fmt: skip
+LIMIT_RANGES = Resource("LimitRange", "limitranges", namespaced=True, short_names=("limits",))
+RESOURCE_QUOTAS = Resource(
+    "ResourceQuota", "resourcequotas", namespaced=True, short_names=("quota",), status=True
+)
 CONFIG_MAPS = Resource("ConfigMap", "configmaps", namespaced=True, short_names=("cm",))
 SECRETS = Resource("Secret", "secrets", namespaced=True, fields=_paths("type"))
 EVENTS = Resource(
@@ -184,6 +188,8 @@ BUILT_IN = (
     PODS,
     PERSISTENT_VOLUMES,
     PERSISTENT_VOLUME_CLAIMS,
+    LIMIT_RANGES,
+    RESOURCE_QUOTAS,
     CONFIG_MAPS,
     SECRETS,
     EVENTS,

@@ -130,6 +130,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
             wide=True,
         ),
     ),
+    "ResourceQuota": (AGE,),
     "Pod": (
         Column("Ready", _pod_ready),
         Column("Status", _pod_status),

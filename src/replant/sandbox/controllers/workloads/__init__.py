@@ -7,6 +7,7 @@ from collections.abc import Callable
 from replant.objects import Object
 from replant.sandbox.controllers import parts
 from replant.sandbox.controllers.base import Key, Led, Queue, World, key_of
+from replant.sandbox.controllers.recorder import WARNING
 from replant.sandbox.controllers.workloads import retention
 from replant.sandbox.controllers.workloads.daemonsets import DaemonSets
 from replant.sandbox.controllers.workloads.deployments import Deployments
@@ -26,6 +27,8 @@ from replant.sandbox.resources import (
 from replant.sandbox.shelves import DELETED, MODIFIED_EVENT, Event
 from replant.sandbox.sides import Process
 
+_REFUSED = 5.0
+"""So many seconds until it is tried again to make what was refused."""
 _RESOURCES = {it.kind: it for it in (STATEFUL_SETS, DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS)}
 _MAKERS = frozenset(_RESOURCES.values())
 _MADE = frozenset((PODS, REPLICA_SETS, CONTROLLER_REVISIONS))
@@ -96,5 +99,10 @@ class Workloads(Led):
             if found is not None:
                 obj = found.value()
                 if "deletionTimestamp" not in obj["metadata"]:
+                    self._family.refusal = ""
                     self._sync[resource.kind](obj)
+                    if why := self._family.refusal:
+                        component = f"{resource.singular}-controller"
+                        self.world.recorder.record(found, component, WARNING, "FailedCreate", why)
+                        self._again(resource, key, _REFUSED)
         return True

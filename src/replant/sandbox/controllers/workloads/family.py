@@ -15,6 +15,8 @@ from replant.sandbox.refusals import ApiError
 from replant.sandbox.resources import PODS, Resource
 from replant.sandbox.shelves import Entry
 
+FORBIDDEN = 403
+
 Again = Callable[[Resource, Key, float], None]
 """Have a workload looked at once more, after so many seconds."""
 _Thing = tuple[Resource, Key]
@@ -31,6 +33,8 @@ class Family:
         """By the uid of whoever has made it."""
         self._maker: dict[str, str] = {}
         """The same by the uid of what was made."""
+        self.refusal = ""
+        """Why something may not be made now; whoever wanted to tries again."""
         self._loose: dict[str, dict[_Thing, None]] = {}
         """What has nobody, by its namespace."""
 
@@ -93,8 +97,10 @@ class Family:
         """Make something; None if it may not be."""
         try:
             return self.store.create(resource, obj, namespace=namespace)
-        except ApiError:
-            return None  # it is there as somebody else's, or its namespace is ending
+        except ApiError as error:
+            # It is there as somebody else's, its namespace is ending, or a quota has no room.
+            self.refusal = error.message if error.code == FORBIDDEN else ""
+            return None
 
     def remove(self, entry: Entry) -> None:
         """Delete something, if it is still the same."""
