@@ -1,7 +1,8 @@
 """What becomes of a pod's disk when its successor is bound before the pod has ended.
 
 The pod takes a minute to end after it was deleted, and its successor is on another node. Whether
-each node's kubelet redirects the plugin makes the difference.
+each node's kubelet redirects the plugin makes the difference. The case that harms is shown on a
+real kubelet and a container too.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import pytest
 from tests.real import records, stories
 from tests.real.ground.cloud import Cloud, by_plugin
 from tests.real.ground.controlplane import ControlPlane
-from tests.real.ground.nodes import IGNORES_SIGTERM, LightNode
+from tests.real.ground.drivers import NodeDriver
+from tests.real.ground.nodes import DRIVER, IGNORES_SIGTERM, LightNode
 from tests.real.ground.processes import wait_for
 from tests.real.ground.volumes import Volume, new_volume, pod_object
 from tests.real.stories import OFF, ON, Stage
+from tests.real.test_node import WRITES, real_node, registered
 
 ENDS_AFTER = 45
 """Seconds. In 1.24 the attach/detach controller asks to attach within the first 20 of them."""
@@ -107,3 +110,37 @@ def test_a_successor_on_another_node(stage: Stage) -> None:
         case.end()
     version = stage.plane.version
     records.check(f"dangling/{version}", {"kubernetesVersion": version, "rows": rows})
+
+
+def test_the_real_kubelet(stage: Stage, cloud: Cloud, ground: Path) -> None:
+    """The container goes on writing to a disk that EC2 says is attached to another instance."""
+    stage.controller(ON)
+    api, plane = stage.plane.api, stage.plane
+    other = stage.node(OFF)
+    with real_node(plane, cloud, ground, ON) as (machine, instance):
+        driver = NodeDriver(machine, instance)
+        wait_for(lambda: DRIVER in registered(plane, machine), "the driver to be registered")
+        volume = new_volume(api, cloud, "real-kubelet")
+        # The first process of a container ignores SIGTERM, so it ends by SIGKILL.
+        first = pod_object("first", machine.name, volume.name, WRITES)
+        first["spec"]["terminationGracePeriodSeconds"] = ENDS_AFTER
+        api.create(first)
+        lines = driver.disks / volume.disk / "lines"
+        wait_for(lines.exists, "the container to write", 60)
+
+        deleted = time.time()
+        api.delete("Pod", "first", "default")
+        api.create(pod_object("second", other.name, volume.name))
+        wait_for(lambda: volume.attached_to == other.instance.id, "the detach", ENDS_AFTER)
+        written = lines.read_text()
+        wait_for(lambda: lines.read_text() != written, "the container to write on", 5)
+        pod = api.get("Pod", "first", "default")
+        assert pod["status"]["containerStatuses"][0]["state"].keys() == {"running"}
+        calls = [it for it in cloud.calls(volume.disk) if it["time"] > deleted]
+        for it in calls:
+            print(f"{it['time'] - deleted:.2f} s: {it}")  # noqa: T201
+        detaches = [it for it in calls if it["action"] == "DetachVolume"]
+        assert [by_plugin(it) for it in detaches] == [True]
+        for name in ("first", "second"):
+            api.delete("Pod", name, "default", gracePeriodSeconds=0)
+        wait_for(lambda: not api.list("Pod", "default"), "the pods to go", ENDS_AFTER + 30)
