@@ -92,11 +92,11 @@ def mutants(file: str, source: str, chosen: Callable[[str], bool]) -> list[Mutan
     for name, node, path in _places(tree):
         if not chosen(name):
             continue
-        for where, old, replacement in _changes(node, path):
+        for where, above, old, replacement in _changes(node, path):
             new = _text(replacement) if replacement else "dropped"
-            key = (name, _text(old), new)
-            if key[1] == new:
+            if _text(old) == new:
                 continue
+            key = (name, _text(old), new + _context(old, above))
             counts[key] += 1
             found.append(Mutant(file, *key, counts[key], tree, where, replacement))
     return found
@@ -122,15 +122,24 @@ def _places(tree: ast.Module) -> Iterator[tuple[str, ast.AST, Path]]:
                 yield name, node, path
 
 
-Change = tuple[Path, ast.AST, ast.AST | None]
+def _context(old: ast.AST, above: Sequence[ast.AST]) -> str:
+    """What a bare name or constant is part of: by itself it says too little."""
+    if not isinstance(old, ast.Name | ast.Attribute | ast.Constant):
+        return ""
+    around = [it for it in above if isinstance(it, ast.expr | ast.stmt)]
+    return f" in {_text(around[-1])}" if around else ""
+
+
+Change = tuple[Path, Sequence[ast.AST], ast.AST, ast.AST | None]
 
 
 def _changes(place: ast.AST, path: Path) -> Iterator[Change]:
     strings = sorted(set(_names_of_rules(place)))
     for node, where, above in _walk(place, path, ()):
         for replacement in _replacements(node, above, strings):
-            yield where, node, replacement
-        yield from _elements(node, where)
+            yield where, above, node, replacement
+        for element, replaced in _elements(node, where):
+            yield element, (*above, node), replaced, None
 
 
 def _walk(
@@ -280,21 +289,21 @@ def _calls(node: ast.Call) -> Iterator[ast.AST]:
                 yield ast.Call(node.func, node.args, kept)
 
 
-def _elements(node: ast.AST, where: Path) -> Iterator[Change]:
-    """What a table has: each entry, dropped."""
+def _elements(node: ast.AST, where: Path) -> Iterator[tuple[Path, ast.AST]]:
+    """What a table has: each entry can be dropped."""
     match node:
         case ast.Dict(keys=keys):
             for number, key in enumerate(keys):
                 if isinstance(key, ast.Constant) and key.value:
-                    yield (*where, ("keys", number)), key, None
+                    yield (*where, ("keys", number)), key
         case ast.Set(elts=elements) if len(elements) > 1:
             for number, element in enumerate(elements):
-                yield (*where, ("elts", number)), element, None
+                yield (*where, ("elts", number)), element
         case ast.Tuple(elts=elements, ctx=ast.Load()) if len(elements) > 1 and all(
             isinstance(it, ast.Constant | ast.Attribute | ast.Name | ast.Call) for it in elements
         ):
             for number, element in enumerate(elements):
-                yield (*where, ("elts", number)), element, None
+                yield (*where, ("elts", number)), element
 
 
 def _is_test(node: ast.AST, above: ast.AST) -> bool:

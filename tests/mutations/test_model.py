@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 
 import pytest
@@ -37,6 +38,9 @@ def test_what_is_left_out_is_there(target: Target) -> None:
     names = {it.name for it in ast.walk(tree) if isinstance(it, ast.FunctionDef)}
     names |= {it.id for it in ast.walk(tree) if isinstance(it, ast.Name)}
     assert {it.rpartition(".")[2] for it in target.left_out} <= names
+    found = [it.id for it in mutants(target.file, source, lambda _name: True)]
+    for part in target.parts_left_out:
+        assert any(re.search(part, it) for it in found)
 
 
 def test_the_tests_that_notice_are_there() -> None:
