@@ -31,7 +31,9 @@ def read(name: str) -> Any:
 
 
 ORDERS = [
-    order for kind in ("orders", "overtaken") for order in read(f"{kind}/1.24.17.json")["orders"]
+    order
+    for kind in ("orders", "overtaken", "dead-nodes")
+    for order in read(f"{kind}/1.24.17.json")["orders"]
 ]
 
 AWS = Making()
@@ -147,6 +149,7 @@ THEN: dict[str, list[Do]] = {
     "pod moved to a node that is on": [gone(0), comes(1)],
     "pod moved back to the node that is off": [gone(1), comes(0)],
     "its first node on, pod moved back there": [on(0), gone(1), comes(0)],
+    "the plugin has looked again": [happens(Act.NOTICE, 0)],
     "half an hour later": [happens(Act.DETACH_ANEW, 0)],
     "its node died, and seven minutes later": [happens(Act.DIE, 0)],
     "its node died and the pod was deleted by force, and seven minutes later": [
@@ -250,10 +253,16 @@ ALSO: dict[tuple[str, str], tuple[str, set[Seen]]] = {
         "right order: controller on, nodes drained and on, and all the way back",
         "plugin registered, drained node off, pod moved there",
     ): (BOTH_DETACH, {Seen("Pending", frozenset(), False, "free", "")}),
-    (
-        "overtaken: the pod goes back to the node that is off",
-        "pod moved back to the node that is off",
-    ): (LOOKED_IN_TIME, {Seen("Running", frozenset({"in-tree"}), False, "attached", "")}),
+    **{
+        (order, "pod moved back to the node that is off"): (
+            LOOKED_IN_TIME,
+            {Seen("Running", frozenset({"in-tree"}), False, "attached", "")},
+        )
+        for order in (
+            "overtaken: the pod goes back to the node that is off",
+            "overtaken: the pod waits on the node that is off until the plugin looks again",
+        )
+    },
     ("wrong order: drained node on, controller off", "controller on"): (
         RACE_FOR_THE_DISK,
         {

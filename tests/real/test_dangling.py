@@ -78,7 +78,15 @@ class Case:
             and call["time"] < mount.until
         ]
 
-    def row(self) -> dict[str, str]:
+    def look(self) -> None:
+        """What the pod's node is told while the pod still runs."""
+        status = self._api.get("Node", self.node.name)["status"]
+        names = [it["name"] for it in status.get("volumesAttached", [])]
+        self.attached = sorted(
+            "csi" if "/csi/" in name else "in-tree" for name in names if self.volume.disk in name
+        )
+
+    def row(self) -> dict[str, Any]:
         found = self.detaches()
         for it in found:
             print(f"{self.volume.name}: detached after {it['time'] - self.deleted:.1f} s")  # noqa: T201
@@ -87,6 +95,7 @@ class Case:
             "node": self.kind,
             "successorsNode": self.successors,
             "detachedWhileThePodRuns": " and ".join(sorted(sides)) or "no",
+            "volumesAttached": self.attached,
         }
 
     def end(self) -> None:
@@ -103,6 +112,9 @@ def test_a_successor_on_another_node(stage: Stage) -> None:
         case.until("Running", 60)
     for case in cases:
         case.succeed()
+    time.sleep(ENDS_AFTER - 10)
+    for case in cases:
+        case.look()
     for case in cases:
         case.until("gone", ENDS_AFTER + 30)
     rows = [case.row() for case in cases]

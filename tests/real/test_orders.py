@@ -32,6 +32,7 @@ def test_orders(stage: Stage) -> None:
     nodes_on_first(stage)
     controller_off_first(stage)
     unregistered_first(stage)
+    all_on(stage)
     orders = [{"order": story.order, "steps": story.steps} for story in stage.stories]
     version = stage.plane.version
     records.check(f"orders/{version}", {"kubernetesVersion": version, "orders": orders})
@@ -137,3 +138,15 @@ def unregistered_first(stage: Stage) -> None:
     look("node on", fresh)
     stage.controller(ON)
     look("controller on, pod gone", running)
+
+
+def all_on(stage: Stage) -> None:
+    one, other = stage.node(ON), stage.node(ON)
+    stage.controller(ON)
+    story = stage.story("all on: pod moved there and back")
+    story.start(one)
+    look("all on", story)
+    story.start(other)
+    look("pod moved", story)
+    story.start(one)
+    look("pod moved back", story)

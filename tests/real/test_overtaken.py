@@ -12,31 +12,39 @@ import pytest
 from tests.real import records, stories
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
+from tests.real.ground.processes import wait_for
 from tests.real.stories import OFF, ON, Stage, Story, look
 
 TIMES_OUT = 36 * 60
 """Seconds. So long at most the in-tree plugin waits for the end of a detach."""
+LOOKS_AGAIN = 10 * 60
+"""Seconds. It looks after 1, 2, 4, 8, … s: that may take as long again as it has waited."""
 BACK = "overtaken: the pod goes back to the node that is off"
+LOOKS = "overtaken: the pod waits on the node that is off until the plugin looks again"
+FORGOTTEN = "overtaken: the controller restarts before the detach times out"
 LATER = "overtaken: the pod goes back to its first node, which is on by now"
 _numbers = count()
 
 
 @pytest.fixture
 def stage(old: ControlPlane, cloud: Cloud, ground: Path) -> Iterator[Stage]:
-    recorded = records.expected(f"overtaken/{old.version}").get("orders", [])
-    recorded += records.expected(f"overtaken-long/{old.version}").get("orders", [])
-    steps = {it["order"]: it["steps"] for it in recorded}
+    steps = {
+        order["order"]: order["steps"]
+        for name in ("overtaken", "overtaken-ends", "overtaken-long")
+        for order in records.expected(f"{name}/{old.version}").get("orders", [])
+    }
     with stories.stage(old, cloud, ground / f"overtaken-{next(_numbers)}", steps) as stage:
         yield stage
 
 
 def overtaken(stage: Stage, order: str) -> Story:
     """A pod that went from a node that is off to one that is on."""
-    stage.controller(ON)
-    story = stage.story(order)
-    story.start(stage.node(OFF))
+    if not stage.nodes:
+        stage.controller(ON)
+    story, first, second = stage.story(order), stage.node(OFF), stage.node(ON)
+    story.start(first)
     look("pod started on the node that is off, controller on", story)
-    story.start(stage.node(ON))
+    story.start(second)
     look("pod moved to a node that is on", story)
     return story
 
@@ -48,12 +56,25 @@ def check(name: str, stage: Stage) -> None:
 
 
 def test_it_keeps_the_disk_from_being_attached_in_tree(stage: Stage) -> None:
-    story = overtaken(stage, BACK)
+    story, forgotten = overtaken(stage, BACK), overtaken(stage, FORGOTTEN)
     story.start(stage.nodes[0])
     look("pod moved back to the node that is off", story)
+    stage.switch(stage.nodes[2], ON)
+    forgotten.start(stage.nodes[2])
+    look("its first node on, pod moved back there", forgotten)
     stage.controller(ON)
-    look("controller restarted", story)
+    look("controller restarted", story, forgotten)
     check("overtaken", stage)
+
+
+@pytest.mark.long
+def test_it_ends_when_the_plugin_looks_again(stage: Stage) -> None:
+    story = overtaken(stage, LOOKS)
+    story.start(stage.nodes[0])
+    look("pod moved back to the node that is off", story)
+    wait_for(lambda: story.pod == "Running", "the plugin to look again", LOOKS_AGAIN)
+    look("the plugin has looked again", story)
+    check("overtaken-ends", stage)
 
 
 @pytest.mark.long

@@ -181,3 +181,99 @@ def test_an_attach_that_fails_names_the_node_that_has_the_disk(plugin: str) -> N
         if facts["inTree"]:
             assert attach_may_detach(plugin, version) is facts["namesTheNodeThatHasTheDisk"]
     assert driver_attach_detaches(plugin) is (plugin in TAKEN_BY_THE_DRIVER)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_a_native_volume_is_never_translated(plugin: str) -> None:
+    """IsMigratable of pkg/volume/csimigration asks for in-tree plugins; pkg/volume/csi knows the
+    driver alone."""
+    volume = VolumeView(plugin, driver_of(plugin), native=True, provisioned=True)
+    for it in everywhere(plugin):
+        for driver, listed in product((False, True), repeat=2):
+            view, absent = node(listed=listed, driver=driver, plugin=plugin), "-driver-absent"
+            mounted = mount(volume, it.process, view)
+            assert mounted.served_by is (Side.CSI if driver else Side.NOBODY)
+            assert mounted.rule == "mount.native" + absent * (not driver)
+            if volume.attachable:
+                attached = attach(volume, it.process, view)
+                assert attached.served_by is Side.CSI
+                assert attached.rule == "attach.native" + absent * (not driver)
+        assert expand(volume, it.process).rule == "expand.native"
+        assert count(volume, it.process, BARE).served_by is Side.CSI
+    if not volume.attachable:
+        with pytest.raises(ValueError, match="need no attach"):
+            attach(volume, it.process, BARE)
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_which_check_decides(plugin: str) -> None:
+    """isCSIMigrationSupportedOnNode of pkg/controller/volume/attachdetach/util, in its order; then
+    the plugin is looked up by its name."""
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    for it in everywhere(plugin) if volume.attachable else ():
+        off = "" if it.registered else "-plugin-off"
+        strict = said(it.process.version)["missingDriverIsAnError"]
+        for csi_node, listed, driver in product((False, True), repeat=3):
+            view = node(listed=listed, driver=driver, plugin=plugin) if csi_node else BARE
+            there = csi_node and driver
+            if not it.redirects:
+                rule = "not-redirected" + off
+            elif it.complete:
+                rule = "complete" + "-driver-absent" * (not there)
+            elif not csi_node:
+                rule = "no-csi-node"
+            elif not listed:
+                rule = "node-not-migrated" + off
+            else:
+                absent = "driver-check" if strict else "node-migrated-driver-absent"
+                rule = "node-migrated" if there else absent
+            assert attach(volume, it.process, view).rule == f"attach.{rule}"
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_who_is_asked_to_delete(plugin: str) -> None:
+    """findDeletablePlugin of pv_controller.go: a mark first, then the name of who provisioned the
+    volume, and without one what the volume is; updateVolumeMigrationAnnotations marks it."""
+    driver = driver_of(plugin)
+    other = next(it for it in PLUGINS if it != plugin)
+    for it in everywhere(plugin):
+        process, off = it.process, "" if it.registered else "-plugin-off"
+
+        def rule(
+            *, native: bool, by: str = "", provisioned: bool = True, asked: Process = process
+        ) -> str:
+            return delete(VolumeView(plugin, driver, native, provisioned, by), asked).rule
+
+        assert rule(native=False, by=driver) == "delete.external"
+        assert rule(native=True) == "delete.external"
+        assert rule(native=True, provisioned=False) == "delete.native-by-hand"
+        assert rule(native=False, provisioned=False) == f"delete.by-hand{off}"
+        by_plugin = "marked" if it.redirects else "native-by-plugin"
+        assert rule(native=True, by=plugin) == f"delete.{by_plugin}"
+        assert rule(native=False) == ("delete.marked" if it.redirects else f"delete.in-tree{off}")
+        if not process.migrates(other):
+            there = "" if process.registered(other) else "-plugin-off"
+            assert rule(native=False, by=other) == f"delete.in-tree{there}"
+        marked = VolumeView(plugin, driver, False, False, migrated_to="disk.example.org")
+        assert delete(marked, process).rule == "delete.marked"
+
+
+@pytest.mark.parametrize("version", READ, ids=str)
+def test_other_provisioners_are_left_alone(version: Version) -> None:
+    """provisionClaim of pv_controller.go: a name without kubernetes.io/ is an external one's."""
+    found = provision("disk.example.org", Process(version, {}))
+    assert (found.served_by, found.rule) == (Side.CSI, "provision.external")
+    keys = provisioner_annotations("disk.example.org", Process(version, {}))
+    assert set(keys.values()) == {"disk.example.org"}
+
+
+@pytest.mark.parametrize("plugin", PLUGINS)
+def test_why_nobody_expands(plugin: str) -> None:
+    """expand_controller.go: a plugin that is not there, or one that cannot expand."""
+    volume = VolumeView(plugin, driver_of(plugin), native=False, provisioned=True)
+    for it in everywhere(plugin):
+        facts = said(it.process.version)["plugins"][plugin]
+        rule = "in-tree" if it.registered else "in-tree-plugin-off"
+        if it.registered and not facts["expands"]:
+            rule = "not-expandable"
+        assert expand(volume, it.process).rule == f"expand.{'redirected' if it.redirects else rule}"
