@@ -157,6 +157,7 @@ TARGETS = (
         | {"_with": "it makes a world, faster than _replace"},
         {
             r"world\)\) -> yanks$|-> rules\.forgets": _MOVES,
+            "rules.course.volumes": "a course without volumes has no pods that use them",
             "tolerat": "it is what Replant has pods tolerate, of taints that are its own",
             "one_pod_per_volume|it.pod or it.mounted|_takes_pods: any": _VOUCHED,
         },

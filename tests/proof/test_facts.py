@@ -170,6 +170,53 @@ def test_a_machine_that_comes_back_has_nothing_mounted_and_starts_its_pods() -> 
     assert (gone.alive, gone.pod, gone.mounted) == (True, Pod.ABSENT, NONE)
 
 
+def test_a_dead_machine_does_nothing_and_gets_no_pods() -> None:
+    """pkg/controller/nodelifecycle taints it as unreachable, and the scheduler binds no pod to a
+    node with such a taint, or one that is unschedulable."""
+    rules = mixed(FILE)
+    world = happens(rules, rules.start, (Act.BIND, OFF_NODE), (Act.DIE, OFF_NODE))
+    assert list(progress(rules, world)) == []
+    dead = happens(rules, rules.start, (Act.DIE, OFF_NODE))
+    assert [it.node for it in of(rules, dead, Act.BIND)] == [ON_NODE]
+
+
+def test_nobody_is_harmed_on_a_dead_machine() -> None:
+    """What ran there runs no more, whatever the API server has of it."""
+    rules = mixed(DISK)
+    world = happens(rules, running(rules, OFF_NODE), (Act.DIE, OFF_NODE))
+    unwanted = world.nodes[OFF_NODE]._replace(wanted=NONE)
+    [detach] = of(rules, world._replace(nodes=(unwanted, world.nodes[ON_NODE])), Act.DETACH)
+    assert (detach.node, detach.yanks) == (OFF_NODE, False)
+
+
+def test_a_kubelet_that_takes_the_same_side_as_before_forgets_nothing() -> None:
+    """pkg/kubelet/volumemanager/reconciler finds the mounts of the plugins that it has."""
+    gate, (_older, unregister) = LIVES[DISK].migration_gate, LIVES[DISK].off_gates
+    making = Making(SEEN, DISK)
+    move = making.nodes({gate: True, unregister: True}, "on", drain=False)
+    rules = Rules(making.course({gate: True}, (making.group("on", {gate: True}),), move), (0,))
+    world = running(rules, 0)._replace(at=0)
+    node = happens(rules, world, (Act.SWITCH_IN_PLACE, 0)).nodes[0]
+    assert (node.mounted, node.forgotten) == (CSI, NONE)
+
+
+def test_the_plugin_of_ebs_does_not_wait_for_a_disk_that_is_not_there() -> None:
+    """DetachDisk of aws.go in kubernetes/legacy-cloud-providers: a disk that is not attached to the
+    node counts as detached at once."""
+    rules = mixed("kubernetes.io/aws-ebs")
+    world = running(rules, OFF_NODE)
+    node = world.nodes[OFF_NODE]._replace(
+        pod=Pod.ABSENT, mounted=NONE, wanted=NONE, in_tree=Hold.LETTING_GO
+    )
+    for disk, acts in (
+        (OFF_NODE, [Act.DETACHED, Act.DETACHED_UNNOTICED]),
+        (ON_NODE, [Act.DETACHED]),
+        (NOWHERE, [Act.DETACHED]),
+    ):
+        began = world._replace(disk=disk, nodes=(node, world.nodes[ON_NODE]))
+        assert [it.act for it in progress(rules, began)] == acts
+
+
 def test_without_its_attacher_a_driver_attaches_nothing() -> None:
     """A VolumeAttachment is a wish; kubernetes-csi/external-attacher carries it out."""
     gate = LIVES[DISK].migration_gate

@@ -306,7 +306,7 @@ KINDS: dict[str, Do] = {"in-tree": lambda world: world, "csi": on(0)}
 
 
 @pytest.mark.parametrize("row", read("dangling/1.24.17.json")["rows"], ids=str)
-def test_a_successor_on_another_node_detaches_what_was_detached(row: dict[str, str]) -> None:
+def test_a_successor_on_another_node_detaches_what_was_detached(row: dict[str, Any]) -> None:
     """The controllers are on; the pod on node 0 has not ended when its successor is bound."""
     nodes = [
         on(number) for number, key in enumerate(("node", "successorsNode")) if row[key] == "csi"
@@ -316,10 +316,13 @@ def test_a_successor_on_another_node_detaches_what_was_detached(row: dict[str, s
         world = do(world)
     running = {it for it in meanwhile([Moment(world)]) if not events(it.world)}
     assert {(it.world.nodes[0].pod, it.detached) for it in running} == {(Pod.RUNNING, frozenset())}
-    after = meanwhile([it._replace(world=comes(1)(it.world)) for it in running])
-    yanked = {by for it in after for by in it.detached if by.endswith("Running")}
-    by = {side for side in ("in-tree", "CSI") if f"{side}, while the pod is Running" in yanked}
-    assert (" and ".join(sorted(by)) or "no") == row["detachedWhileThePodRuns"]
+    after = set(meanwhile([it._replace(world=comes(1)(it.world)) for it in running]))
+    ends = {it for it in after if not events(it.world)}
+    for moments in (after, ends):
+        yanked = {by for it in moments for by in it.detached if by.endswith("Running")}
+        sides = {it for it in ("in-tree", "CSI") if f"{it}, while the pod is Running" in yanked}
+        assert (" and ".join(sorted(sides)) or "no") == row["detachedWhileThePodRuns"]
+    assert {attached(it.world.nodes[0]) for it in ends} == {frozenset(row["volumesAttached"])}
 
 
 ATTACHED = [
