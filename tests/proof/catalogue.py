@@ -95,6 +95,8 @@ COUNTER_EXAMPLES: dict[str, Entry] = {
 DOCUMENTED: dict[str, str] = {
     "controllers on; nodes on, not drained": "wrong: enable without a drain",
     "all on: nodes off, not drained; controllers off": "wrong: disable without a drain",
+    "all on: `CSIMigration` itself off on nodes, not drained; controllers off":
+        "base gate: off without a drain",
     "nodes on, not drained; controllers on": "wrong: kubelets before, in place",
     "1.22 to 1.23, nodes not drained (the default changes)":
         "versions: aws-ebs 1.22 to 1.23, in place",
@@ -113,7 +115,6 @@ DOCUMENTED: dict[str, str] = {
         "wrong: enable and complete where disks are not taken, and old nodes join",
     "controllers on; drained nodes on, without `restartControllers`":
         "wrong: enable, and the controllers go on",
-    "`CSIMigration` itself off at first; right order": "base gate: on by the base gate",
     "nodes are on already, controllers off: controllers on":
         "broken before: nodes on, mended by the controller",
     "the same: controllers on and unregistered":

@@ -28,9 +28,6 @@ BEYOND = {
     "wrong: enable, and the controllers go on": (
         "it takes 34 minutes; it was seen in a run of its own (docs/observed.md)"
     ),
-    "base gate: on by the base gate": (
-        "a node dies, and the controller leaves a detach that is due alone until it comes back"
-    ),
     "groups: a drain that does not wait for the cloud": (
         "it needs a cloud that takes its time to detach; EC2 as moto plays it detaches at once"
     ),
@@ -44,7 +41,7 @@ OTHER_KINDS = (
     ("wrong: disable, and pods go anywhere", INLINE),
 )
 """Orders that are played with another kind of volume too."""
-KEPT = (Act.TAINT, Act.UNTAINT, Act.TOLERATE)
+KEPT = (Act.TAINT, Act.TAINT_JOINED, Act.UNTAINT, Act.TOLERATE)
 _Key = tuple[Act, int, int, int]
 
 

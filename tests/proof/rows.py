@@ -210,15 +210,13 @@ WRONG: list[Row] = [
 ]
 
 BASE_GATE: list[Row] = [
-    # The kubelet leaves its annotation behind, and the controller goes on believing it.
-    ("off on kubelets", order(drained(NO_BASE), cp(NO_BASE)), UNSERVABLE),
+    # A driver registers with each kubelet that starts, and the kubelet then writes its annotation.
+    ("off on kubelets", order(drained(NO_BASE), cp(NO_BASE)), SAFE),
+    ("off without a drain", order(in_place(NO_BASE), cp(NO_BASE)), YANKED),
     ("off on the controller first", order(cp(NO_BASE), drained(NO_BASE)), UNSERVABLE),
-    # The way there is right. Undone, it leaves the annotation behind.
-    (
-        "on by the base gate",
-        order(cp(WITH_BASE), drained(WITH_BASE), cp=NO_BASE, nodes=NO_BASE),
-        YANKED,
-    ),
+    ("on", order(cp(WITH_BASE), drained(WITH_BASE), cp=NO_BASE, nodes=NO_BASE), SAFE),
+    # Without one the annotation stays behind, and the controller goes on believing it.
+    ("off on kubelets, no driver", order(drained(NO_BASE), cp(NO_BASE), **NO_DRIVER), UNSERVABLE),
     (
         "on by the base gate, controller alone",
         order(cp(WITH_BASE), cp=NO_BASE, nodes=NO_BASE),

@@ -372,18 +372,22 @@ def test_a_claim_is_served_where_it_was(version: Version, row: dict[str, Any]) -
     assert served(driver=True) is (row["servedBy"] != "nobody")
 
 
-STARTS = read("kubelet/1.24.17.json")["kubeletStarts"]
+STARTS = {
+    driver: read(f"kubelet/{name}.json")["kubeletStarts"]
+    for driver, name in ((False, "1.24.17"), (True, "1.24.17-with-a-driver"))
+}
 
 
+@pytest.mark.parametrize("driver", STARTS, ids=lambda it: "driver" if it else "no driver")
 @pytest.mark.parametrize("plugin", LIVES)
-def test_a_kubelet_that_starts_writes_what_it_wrote(plugin: str) -> None:
+def test_a_kubelet_that_starts_writes_what_it_wrote(plugin: str, driver: bool) -> None:
     """Each start found the CSINode as the one before it had left it."""
-    first, *others = (Process(OLD, it["gates"]) for it in STARTS)
+    first, *others = (Process(OLD, it["gates"]) for it in STARTS[driver])
     moves = tuple(NodesMove({"n": it}, drain=False, told="") for it in others)
-    rules = Rules(Course(plugin, first, (NodeGroup("n", first, driver=True),), moves), (0,))
+    rules = Rules(Course(plugin, first, (NodeGroup("n", first, driver),), moves), (0,))
     world = rules.start
-    assert world.nodes[0].announced is (plugin in STARTS[0]["migratedPlugins"])
-    for number, start in enumerate(STARTS[1:]):
+    assert world.nodes[0].announced is (plugin in STARTS[driver][0]["migratedPlugins"])
+    for number, start in enumerate(STARTS[driver][1:]):
         switches = may_happen(rules, world._replace(at=number))
         [world] = [it.world for it in switches if it.act is Act.SWITCH_IN_PLACE]
         assert world.nodes[0].announced is (plugin in start["migratedPlugins"])

@@ -14,7 +14,7 @@ from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.drivers import ControllerDriver, NodeDriver
 from tests.real.ground.machine import Machine
 from tests.real.ground.nodes import DRIVER, MIGRATED, LightNode
-from tests.real.ground.processes import wait_for
+from tests.real.ground.processes import settled, wait_for
 from tests.real.ground.volumes import new_volume, pod_object
 
 WRITES = "i=0; while true; do i=$((i+1)); echo $i >> /data/lines; sleep 0.05; done"
@@ -39,6 +39,7 @@ GATES: list[dict[str, bool]] = [
     {"CSIMigrationPortworx": True, "CSIMigrationvSphere": True, "CSIMigrationRBD": True},
 ]
 """With what the kubelet is started, one after the other."""
+WITH_A_DRIVER: list[dict[str, bool]] = [{}, {"CSIMigration": False}, {GATE: False}]
 
 
 def test_kubelet_writes_what_a_light_node_writes(
@@ -54,6 +55,23 @@ def test_kubelet_writes_what_a_light_node_writes(
             assert listed(old, light.name) == listed(old, machine.name), gates
     record = {"kubernetesVersion": old.version, "kubeletStarts": rows}
     records.check(f"kubelet/{old.version}", record)
+
+
+def test_a_driver_that_registers_has_the_csinode_written_anew(
+    old: ControlPlane, cloud: Cloud, ground: Path
+) -> None:
+    """Also by a kubelet whose base gate is off, and which leaves its CSINode alone without one."""
+    rows = []
+    with real_node(old, cloud, ground, {}) as (machine, instance):
+        NodeDriver(machine, instance)
+        for gates in WITH_A_DRIVER:
+            machine.restart_kubelet(gates)
+            # It finds the driver's socket some seconds after it has started.
+            seen = settled(lambda: listed(old, machine.name), 15)
+            rows.append({"gates": gates, **seen})
+            assert registered(old, machine) == [DRIVER]
+    record = {"kubernetesVersion": old.version, "kubeletStarts": rows}
+    records.check(f"kubelet/{old.version}-with-a-driver", record)
 
 
 def listed(plane: ControlPlane, node: str) -> Object:

@@ -11,7 +11,10 @@ from tests.sandbox import playing
 from tests.sandbox.playing import record
 
 ORDERS = record("orders/1.24.17")["orders"]
-STARTS = record("kubelet/1.24.17")["kubeletStarts"]
+STARTS: dict[tuple[str, ...], list[dict[str, Any]]] = {
+    (): record("kubelet/1.24.17")["kubeletStarts"],
+    ("ebs.csi.aws.com",): record("kubelet/1.24.17-with-a-driver")["kubeletStarts"],
+}
 
 
 def rows(*names: str) -> list[Any]:
@@ -46,11 +49,12 @@ def test_a_successor_on_another_node(version: str, row: dict[str, Any]) -> None:
     assert playing.dangling_row(version, row) == row
 
 
-def test_what_a_kubelet_says_when_it_starts() -> None:
-    cluster = playing.new_cluster()
-    cluster.add_node("node", STARTS[0]["gates"])
+@pytest.mark.parametrize("drivers", STARTS, ids=lambda it: " ".join(it) or "no driver")
+def test_what_a_kubelet_says_when_it_starts(drivers: tuple[str, ...]) -> None:
+    cluster, starts = playing.new_cluster(), STARTS[drivers]
+    cluster.add_node("node", starts[0]["gates"], drivers=drivers)
     seen = []
-    for start in STARTS:
+    for start in starts:
         cluster.restart_kubelet("node", start["gates"])
         found = cluster.store.find(CSI_NODES, "node")
         said = (found.value()["metadata"].get("annotations") or {}) if found else {}
@@ -63,4 +67,4 @@ def test_what_a_kubelet_says_when_it_starts() -> None:
             }
         )
 
-    assert seen == STARTS
+    assert seen == starts

@@ -292,7 +292,7 @@ def _restarted(rules: Rules, node: Node, kubelet: int) -> Node:
     kept = node.mounted & rules.kubelet_wants[kubelet]
     return node._replace(
         kubelet=kubelet,
-        announced=rules.announces(kubelet, node.announced),
+        announced=rules.announces(kubelet, node.announced, driver=rules.driver_on(node)),
         mounted=kept,
         forgotten=node.forgotten | (node.mounted & ~kept),
         seen_empty=False,

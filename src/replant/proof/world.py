@@ -205,12 +205,14 @@ class Rules:
         """Whether a kubelet that wants a side finds its plugin or driver."""
         return self.driver_on(node) if side == CSI else self.registered[node.kubelet]
 
-    def announces(self, kubelet: int, announced: bool) -> bool:
-        """What a CSINode says after this kubelet started, where it said ``announced`` before."""
+    def announces(self, kubelet: int, announced: bool, *, driver: bool) -> bool:
+        """What a CSINode says after this kubelet started, where it said ``announced`` before.
+
+        With the base gate off a kubelet leaves its CSINode alone until a driver registers with it.
+        """
         process = self.processes[kubelet]
-        if not effective(process.version, process.gates).get(BASE_GATE, True):
-            return announced  # with the base gate off a kubelet leaves its CSINode alone
-        return process.migrates(self.course.plugin)
+        base = effective(process.version, process.gates).get(BASE_GATE, True)
+        return process.migrates(self.course.plugin) if base or driver else announced
 
     def restricts(self, world: World) -> bool:
         """Whether the move in progress keeps pods from nodes of the other kind."""
@@ -265,9 +267,10 @@ class Rules:
         return start, moves
 
     def _nodes(self, kubelets: list[int]) -> tuple[Node, ...]:
+        groups = self.course.groups
         nodes = [
-            Node(group, kubelets[group], self.announces(kubelets[group], announced=False))
-            for group in self.groups
+            Node(it, kubelets[it], self.announces(kubelets[it], False, driver=groups[it].driver))
+            for it in self.groups
         ]
         if self.course.old_nodes_join is not OldNodesJoin.NEVER:
             nodes[-1] = nodes[-1]._replace(presence=Presence.ABSENT)

@@ -118,10 +118,11 @@ class LightNode(Stoppable):
     def restart(self, gates: Mapping[str, bool]) -> None:
         """The kubelet starts with these gates, and says so in its CSINode.
 
-        Without the base gate it leaves the CSINode as it is, even one that lists plugins.
+        Without the base gate it leaves the CSINode as it is, even one that lists plugins, until a
+        driver registers.
         """
         self.gates = gates
-        if self._has_csi_node and gates.get(BASE_GATE, True):
+        if self._has_csi_node and (gates.get(BASE_GATE, True) or self.drivers):
             self._write_csi_node()
 
     @property

@@ -69,13 +69,13 @@ def report_zone(world: World, kubelet: Kubelet) -> None:
 
 
 def report_drivers(world: World, kubelet: Kubelet, *, only_drivers: bool = False) -> None:
-    """Say what is redirected here. With the base gate off a CSINode is left as it is."""
+    """Say what is redirected here. With the base gate off it is left, if there is no driver."""
     process = kubelet.process
     if not kubelet.csi_node:
         return
     found = world.store.find(CSI_NODES, kubelet.node)
-    if not has_base_gate(process):
-        if found is None and not kubelet.drivers:
+    if not has_base_gate(process) and not kubelet.drivers:
+        if found is None:
             return
         only_drivers = True
     listed = redirected(process)
