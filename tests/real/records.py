@@ -38,6 +38,16 @@ def check(name: str, seen: dict[str, Any]) -> None:
     assert seen == recorded, f"{path.name} says otherwise:\n{_difference(recorded, seen)}"
 
 
+def check_row(name: str, key: str, row: dict[str, Any]) -> None:
+    """The same for one row of a record, which rows are written to one by one."""
+    path = OBSERVED / f"{name}.json"
+    rows: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if os.environ.get(RECORD):
+        rows[key] = row
+        path.write_text(json.dumps(dict(sorted(rows.items())), indent=2) + "\n")
+    assert rows.get(key) == row, f"{path.name} says otherwise of {key}: {rows.get(key)}"
+
+
 def _difference(recorded: dict[str, Any], seen: dict[str, Any]) -> str:
     was, now = (json.dumps(said, indent=1).splitlines() for said in (recorded, seen))
     return "\n".join(unified_diff(was, now, "recorded", "seen", n=LINES_AROUND, lineterm=""))

@@ -110,4 +110,6 @@ def _never_runs(rules: Rules, world: World, node: Node) -> Cause | None:
     if side & (attached_by | node.wanted):
         can = rules.can_attach(side, world.leader, node)
         return None if can else Cause.NOBODY_ATTACHES
-    return Cause.OTHER_SIDE_ATTACHES if attached_by else Cause.NOBODY_ATTACHES
+    if attached_by and rules.can_attach(attached_by, world.leader, node):
+        return Cause.OTHER_SIDE_ATTACHES
+    return Cause.NOBODY_ATTACHES
