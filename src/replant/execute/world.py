@@ -283,7 +283,7 @@ class World:
         self._pods_on: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._pods_using: dict[str, dict[Key, Pod]] = defaultdict(dict)
         self._attachments_on: dict[str, dict[Key, Attachment]] = defaultdict(dict)
-        self._inline: dict[Key, Attachment] = {}
+        self._attachments_of: dict[str, dict[Key, Attachment]] = defaultdict(dict)
         self._listeners: list[PodsChanged] = []
         self._node_listeners: list[NodesChanged] = []
         self._touched: set[str] = set()
@@ -342,9 +342,14 @@ class World:
         """The VolumeAttachments to a node."""
         return self._attachments_on.get(node, {}).values()
 
+    def attachments_of(self, volume: str) -> Iterable[Attachment]:
+        """The VolumeAttachments of a PersistentVolume."""
+        return self._attachments_of.get(volume, {}).values()
+
     def inline_attachments(self) -> Iterable[Attachment]:
         """The VolumeAttachments of volumes that pods name by themselves."""
-        return self._inline.values()
+        without_volume = self._attachments_of.get("", {}).values()
+        return (it for it in without_volume if it.spec.source.inline_volume_spec)
 
     def put(self, resource: Resource, record: Record) -> bool:
         """Take an object as it is said to be; tells whether that was news."""
@@ -407,16 +412,14 @@ class World:
             for changed in self._listeners:
                 changed(was, now)
         elif isinstance(either, Attachment):
-            there = self._attachments_on[either.spec.node_name]
             self._touched.add(either.spec.node_name)
-            if isinstance(after, Attachment):
-                there[after.metadata.key] = after
-                inline = after.spec.source.inline_volume_spec
-                if inline and inline.csi:
-                    self._inline[after.metadata.key] = after
-            else:
-                there.pop(either.metadata.key, None)
-                self._inline.pop(either.metadata.key, None)
+            volume = either.spec.source.persistent_volume_name or ""
+            places = self._attachments_on[either.spec.node_name], self._attachments_of[volume]
+            for there in places:
+                if isinstance(after, Attachment):
+                    there[after.metadata.key] = after
+                else:
+                    there.pop(either.metadata.key, None)
 
     def _tell_of_node(self, before: Record | None, after: Record | None) -> None:
         was = before if isinstance(before, Node) else None

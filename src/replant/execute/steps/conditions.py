@@ -34,6 +34,17 @@ class FreshState:
     nodes: Mapping[str, Node | None] = field(default_factory=dict)
     """None is one that is gone."""
     csi_nodes: Mapping[str, CsiNode] = field(default_factory=dict)
+    _unredirecting: dict[str, list[str]] = field(default_factory=dict)
+
+    def unredirecting(self, plugin: str, world: World) -> list[str]:
+        """The nodes that do not redirect a plugin, looked for once: there may be thousands."""
+        if plugin not in self._unredirecting:
+            self._unredirecting[plugin] = sorted(
+                it.metadata.name
+                for it in world.nodes()
+                if not _redirects(plugin, it, world.csi_node(it.metadata.name), self.version)
+            )
+        return self._unredirecting[plugin]
 
 
 def disk_of(volume: VolumeSwap, swap: moves.Swap, sees_controllers: bool) -> Disk:
@@ -67,10 +78,8 @@ def nodes_in_use(disks: Iterable[Disk], world: World) -> dict[str, set[str]]:
         for name in node.volumes & called.keys():
             for disk_name in called[name]:
                 found[disk_name].add(node.metadata.name)
-    for attachment in world.attachments():
-        name_there = attachment.spec.source.persistent_volume_name or ""
-        if name_there in found:
-            found[name_there].add(attachment.spec.node_name)
+    for name, nodes in found.items():
+        nodes.update(it.spec.node_name for it in world.attachments_of(name))
     return found
 
 
@@ -80,12 +89,11 @@ def conditions(disk: Disk, nodes: Iterable[str], world: World, fresh: FreshState
         return _unused(disk, nodes, world)
     version, plugin = fresh.version, disk.plugin
     controllers = [Process(version, it.gates).migrates(plugin) for it in fresh.controllers]
-    places = [_place(it, disk, world, fresh, all(controllers)) for it in sorted(nodes)]
-    if not places:
-        # It may be attached anywhere a moment later: no node may do that in the tree.
-        everywhere = sorted(it.metadata.name for it in world.nodes())
-        places = [_place(it, disk, world, fresh, all(controllers)) for it in everywhere]
-        places = [it for it in places if not it.redirects]
+    # One that is nowhere may be attached anywhere a moment later: no node may do that in the tree.
+    places = [
+        _place(it, disk, world, fresh, all(controllers))
+        for it in sorted(nodes) or fresh.unredirecting(plugin, world)
+    ]
     return conditions_of(disk, places, controllers)
 
 
@@ -96,10 +104,9 @@ def before_create(disk: Disk, world: World) -> Conditions:
     kube-controller-manager that restarted has then deleted the VolumeAttachment. It only goes once
     the external-attacher has detached the disk, for which it needs the PersistentVolume.
     """
-    for attachment in world.attachments():
+    for attachment in world.attachments_of(disk.name):
         metadata, node = attachment.metadata, attachment.spec.node_name
-        ours = attachment.spec.source.persistent_volume_name == disk.name
-        if not ours or not metadata.deletion_timestamp:
+        if not metadata.deletion_timestamp:
             continue
         for pod in world.pods_using(disk.claim):
             if pod.spec.node_name == node and pod.status.phase not in OVER:
@@ -121,6 +128,10 @@ def _unused(disk: Disk, nodes: Iterable[str], world: World) -> Conditions:
     return Conditions()
 
 
+def _redirects(plugin: str, node: Node, csi_node: CsiNode, version: Version) -> bool:
+    return kubelet_redirects(plugin, csi_node.migrated, node.kubelet or version)
+
+
 def _place(name: str, disk: Disk, world: World, fresh: FreshState, controllers: bool) -> Place:
     node = fresh.nodes.get(name, world.node(name))
     if node is None:
@@ -129,7 +140,7 @@ def _place(name: str, disk: Disk, world: World, fresh: FreshState, controllers: 
     csi_node = fresh.csi_nodes.get(name, world.csi_node(name))
     return Place(
         node=name,
-        redirects=kubelet_redirects(disk.plugin, csi_node.migrated, node.kubelet or fresh.version),
+        redirects=_redirects(disk.plugin, node, csi_node, fresh.version),
         has_driver=disk.driver in csi_node.drivers,
         volumes=node.volumes,
     )
