@@ -24,7 +24,7 @@ from tests.real.vigil import yanked
 CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 EVERYTHING = {"operator": "Exists"}
 A_WHILE = 15
-"""Seconds in which a pod that may come has come, and has its disk."""
+"""Seconds in which a pod that may come has come; to have its disk it takes some more."""
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,18 @@ class Late:
             {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
         )
         try:
-            wait_for(self.runs, f"{self._name} to run", A_WHILE)
+            may_come = self._toleration is EVERYTHING
+            wait_for(self.runs, f"{self._name} to run", A_WHILE * (6 if may_come else 1))
         except AssertionError:
             return
         self.came = True
 
     def runs(self) -> bool:
         return [it["status"]["phase"] for it in self._pods()] == ["Running"]
+
+    def scale(self, replicas: int) -> None:
+        change = {"spec": {"replicas": replicas}}
+        self._cluster.api.patch("Deployment", self._name, change, "default")
 
     def end(self) -> None:
         self._cluster.api.delete("Deployment", self._name, "default")
@@ -83,7 +88,11 @@ class Late:
 
 @pytest.mark.parametrize("goal", ["enable", "disable"])
 @pytest.mark.parametrize(
-    ("who", "toleration"), [("cordon", CORDON), ("everything", EVERYTHING)], ids=lambda it: str(it)
+    ("who", "toleration"),
+    [
+        pytest.param("cordon", CORDON, id="cordon"),
+        pytest.param("everything", EVERYTHING, id="everything"),
+    ],
 )
 def test_a_late_pod_keeps_its_disk(
     cluster: Cluster, goal: str, who: str, toleration: dict[str, str]
@@ -93,11 +102,17 @@ def test_a_late_pod_keeps_its_disk(
     cluster.before_restart = late.come
     # Without the taints that tell the kind of a node, so that only this is between pod and harm.
     run = cluster.apply(cluster.plan(goal, "--one-pod-per-volume"))
+    if toleration is EVERYTHING:
+        wait_for(lambda: late.came, "the late pod to come", 300)
+        run.until_said("and with it kubernetes.io/")
+        assert yanked(cluster.cloud, cluster.nodes) == []
+        late.scale(0)
     code, _report = run.ended(400)
     assert late.node is not None, run.said
     assert yanked(cluster.cloud, cluster.nodes) == []
     assert code == 0, f"{run.said}\n{cluster.told()}"
     assert late.came is (toleration is EVERYTHING)
+    late.scale(1)
     wait_for(late.runs, "the late pod to run", 60)
     assert cluster.sides() == {"csi" if goal == "enable" else "in-tree"}
     assert yanked(cluster.cloud, cluster.nodes) == []

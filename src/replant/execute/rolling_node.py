@@ -24,13 +24,13 @@ from replant.execute.acts import (
 )
 from replant.execute.actuators import differences, is_so
 from replant.execute.awaiting import AwaitedSwitch
-from replant.execute.draining import DrainRules
+from replant.execute.draining import DrainRules, drain
 from replant.execute.emptying import FRESH, Emptying, FreshNode
 from replant.execute.patience import Patience
 from replant.execute.steps.restarts import left_behind
 from replant.execute.steps.scheduling import SchedulingRestriction
 from replant.execute.targets import Target, VolumeNames
-from replant.execute.world import Node, World
+from replant.execute.world import Node, Pod, World
 from replant.plan.model import RollNodes
 
 LOOK_AGAIN = 2.0
@@ -68,11 +68,14 @@ class RollingNode:
         self._doubted = terms.doubted
         self._volumes = terms.volumes
         self._restriction = terms.restriction
+        self._rules = terms.rules
         self._emptying = Emptying(terms.rules, terms.volumes, terms.patience)
         self._awaited = AwaitedSwitch()
         self._empty_since: float | None = None
         self._looked: float | None = None
         self._confirmed: float | None = None
+        self._was_empty = False
+        """Whether it was decided to switch it, since it was seen empty and no pod may come."""
         self._listed_since: float | None = None
         self._has_left_none: bool | None = None
         """Whether a look after the switch showed no volume under a name of before."""
@@ -164,6 +167,10 @@ class RollingNode:
             self._switch_undrained(node, world, decision)
         elif not node.spec.unschedulable:
             decision.acts.append(self._cordon(node))
+        elif self._was_empty and (late := drain(world.pods_on(name), self._rules).go):
+            # Its kubelet may be about to restart, and a pod that is evicted would come again.
+            decision.waits.append(self._late(late))
+            self._empty_since = self._confirmed = None
         elif self._emptying.is_drained(node, world, now, decision) and self._is_marked(
             node, world, decision
         ):
@@ -200,6 +207,7 @@ class RollingNode:
         if not self._settled(self._empty_since, now, decision):
             decision.waits.append(self._settling(name, "the cloud to end its detaches"))
         elif self._confirmed is not None and now <= self._confirmed + FRESH * self._patience.haste:
+            self._was_empty = True
             decision.acts.append(_switch(self._target, f"{name} is empty"))
         elif self._looked is not None and now < self._looked + LOOK_AGAIN:
             decision.wake = min(decision.wake, LOOK_AGAIN)
@@ -255,7 +263,7 @@ class RollingNode:
         if not self._settled(self._listed_since, now, decision):
             decision.waits.append(self._settling(name, "the controllers to hear of its CSINode"))
             return
-        if not self._is_without_what_came(node, world, now, decision):
+        if not self._is_without_what_came(node, world, decision):
             return
         self._restriction.release(name)
         if not self._is_marked(node, world, decision):
@@ -275,33 +283,37 @@ class RollingNode:
     def _left(self, node: Node) -> list[str]:
         return left_behind(node, self._target.listed, self._target.plugins)
 
-    def _is_without_what_came(
-        self, node: Node, world: World, now: float, decision: Decision
-    ) -> bool:
+    def _is_without_what_came(self, node: Node, world: World, decision: Decision) -> bool:
         """Whether no pod came after the last look at the node and before its kubelet's restart.
 
         One that tolerates every taint may. Its disk is attached under a name that the kubelet does
-        not use any more, so it has to leave before any controller restarts.
+        not use any more, so it has to leave before any controller restarts. It is not evicted: its
+        successor would be back at once, and the driver would attach the disk for that one while
+        the in-tree plugin still detaches it.
         """
         name = self._target.node
         if left := self._left(node):
             self._has_left_none = None
-            self._emptying.is_drained(node, world, now, decision)
-            decision.waits.append(
-                Wait(
-                    f"{left[0]} to be detached from {name}: its pod came after the last look at "
-                    "the node and before its kubelet was restarted",
-                    f"left behind {name}",
-                    self._patience.drain,
-                    f"the kubelet of {name}",
-                )
-            )
+            pods = [it for it in world.pods_on(name) if it.claims]
+            decision.waits.append(self._late(pods, f", and with it {left[0]}"))
             return False
         if not self._has_left_none:
             decision.acts.append(
                 LookAtNode(why=f"to be sure that no pod came to {name} meanwhile", node=name)
             )
         return bool(self._has_left_none)
+
+    def _late(self, pods: list[Pod], volume: str = "") -> Wait:
+        name = self._target.node
+        who = ", ".join(it.name for it in pods) or "a pod"
+        return Wait(
+            f"{who} to leave {name}{volume}: it came after the last look at the node, although "
+            "that has a taint. Do not restart kube-controller-manager, and scale its workload down "
+            "to 0 until this node is done",
+            f"late {name} {volume}",
+            self._patience.drain,
+            f"the kubelet of {name}",
+        )
 
     def _is_marked(self, node: Node, world: World, decision: Decision) -> bool:
         """Whether its taints tell what it is, so that no pod comes that should not."""

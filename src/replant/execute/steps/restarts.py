@@ -41,7 +41,7 @@ def _left_behind(node: Node, world: World, timeout: float) -> Iterator[Wait]:
         yield Wait(
             f"{volume} to be detached from {name}: its pod came after the last look at the node "
             "and before its kubelet was restarted, and a kube-controller-manager that starts now "
-            "would detach the disk under it. The pod has to leave the node",
+            "would detach the disk under it. Scale the pod's workload down to 0",
             f"left behind {name} {volume}",
             timeout,
             f"the kubelet of {name}",

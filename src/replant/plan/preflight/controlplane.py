@@ -69,7 +69,7 @@ def restarts(goal: Goal, situation: Situation) -> Results:  # noqa: ARG001
     if situation.empty or not any(map(is_attached, situation.plugins)):
         return
     server = situation.server
-    newest = "Take the control plane to the newest patch of its minor, or to a later minor, first."
+    newest = "Take the control plane to the newest patch of its minor first, or further."
     if takes_for_in_tree(server, redirects=True):
         yield blocker(
             f"A {CONTROLLER} {server} that starts takes what the driver has attached for attached "
