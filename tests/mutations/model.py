@@ -3,7 +3,7 @@
 ``python -m tests.mutations.model [TEXT ...]`` makes every mutant of the rules by which routes and
 the proof say what Kubernetes does (those whose names have one of the texts), one at a time, and
 plays the records of real components against each. A mutant that no record notices may still differ
-from a fact that was read from the sources of Kubernetes; what is left must be in ``EQUIVALENT``.
+from a fact that was read from the sources of Kubernetes; what is left must be in ``equivalent.txt``, with an argument.
 
 A mutant is compiled in a process of its own, a fork of one that has read everything else.
 """
@@ -39,12 +39,17 @@ import replant.gates.plugins
 import replant.gates.settings
 import replant.translate  # noqa: F401
 from tests.mutations.changes import Mutant, mutants
-from tests.mutations.equivalents import EQUIVALENT
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src/replant"
 TIME_LIMIT = 60
 """Seconds for one mutant. One that makes the model go round in circles is noticed, too."""
+EQUIVALENT = [
+    line
+    for line in (Path(__file__).parent / "equivalent.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+]
+"""The names of mutants that are no other model; the file says why."""
 SHARE_LISTED = 0.05
 """So many mutants may be listed as equivalent at most."""
 
@@ -279,7 +284,6 @@ def answer_of(pipe: int) -> tuple[By, str]:
 
 def try_all(chosen: Sequence[Mutant], at_once: int) -> Iterator[Outcome]:
     """Try mutants, some at once; the outcomes come as they are there."""
-    argued = {it for ids in EQUIVALENT.values() for it in ids}
     ahead, running = list(reversed(chosen)), dict[int, Mutant]()
     while ahead or running:
         while ahead and len(running) < at_once:
@@ -289,7 +293,9 @@ def try_all(chosen: Sequence[Mutant], at_once: int) -> Iterator[Outcome]:
         for pipe in ready:
             mutant = running.pop(pipe)
             by, test = answer_of(pipe)
-            yield Outcome(mutant, By.LIST if by is By.NOTHING and mutant.id in argued else by, test)
+            yield Outcome(
+                mutant, By.LIST if by is By.NOTHING and mutant.id in EQUIVALENT else by, test
+            )
 
 
 def main() -> int:
@@ -315,9 +321,7 @@ def main() -> int:
         counts[outcome.by] += 1
         if given.all or outcome.by is By.NOTHING:
             say(f"{outcome.by}: {outcome.mutant.id}" + f" | {outcome.test}" * bool(outcome.test))
-        if outcome.by in TESTS and outcome.mutant.id in {
-            it for ids in EQUIVALENT.values() for it in ids
-        }:
+        if outcome.by in TESTS and outcome.mutant.id in EQUIVALENT:
             superfluous.append(outcome.mutant.id)
     for it in superfluous:
         say(f"listed as equivalent, and noticed: {it}")
