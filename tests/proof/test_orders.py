@@ -246,6 +246,13 @@ def test_a_story_is_told_as_short_as_it_can_be(course: Course, story: list[str])
     assert list(verify(course).story) == story
 
 
+def test_a_move_that_changes_nothing_changes_no_verdict() -> None:
+    switched = in_place(ON)
+    orders = [order(*steps, cp=ON, nodes=OFF) for steps in ([switched], [cp(ON), switched])]
+    one, other = (verify(read_order(it)) for it in orders)
+    assert one == other
+
+
 def test_a_story_names_what_is_given_now() -> None:
     made_already = drained(OFF)
     given = order(made_already, cp(STANDALONE), **ALL_OFF)
