@@ -107,12 +107,13 @@ def test_a_late_pod_keeps_its_disk(
         run.until_said("and with it kubernetes.io/")
         assert yanked(cluster.cloud, cluster.nodes) == []
         late.scale(0)
+        run.until_said("1 of 3 nodes")
+        late.scale(1)
     code, _report = run.ended(400)
     assert late.node is not None, run.said
     assert yanked(cluster.cloud, cluster.nodes) == []
     assert code == 0, f"{run.said}\n{cluster.told()}"
     assert late.came is (toleration is EVERYTHING)
-    late.scale(1)
     wait_for(late.runs, "the late pod to run", 60)
     assert cluster.sides() == {"csi" if goal == "enable" else "in-tree"}
     assert yanked(cluster.cloud, cluster.nodes) == []
