@@ -3,7 +3,8 @@
 ``python -m tests.mutations.model [TEXT ...]`` makes every mutant of the rules by which routes and
 the proof say what Kubernetes does (those whose names have one of the texts), one at a time, and
 plays the records of real components against each. A mutant that no record notices may still differ
-from a fact that was read from the sources of Kubernetes; what is left must be in ``equivalent.txt``, with an argument.
+from a fact that was read from the sources of Kubernetes; what is left must be in
+``equivalent.txt``, with an argument.
 
 A mutant is compiled in a process of its own, a fork of one that has read everything else.
 """

@@ -217,6 +217,27 @@ def test_the_plugin_of_ebs_does_not_wait_for_a_disk_that_is_not_there() -> None:
         assert [it.act for it in progress(rules, began)] == acts
 
 
+def test_the_plugin_of_ebs_waits_until_its_detach_times_out() -> None:
+    """waitForAttachmentStatus and DetachDisk of aws.go: after half an hour the detach fails and is
+    begun anew; a disk that is free by then, or elsewhere, counts as detached."""
+    rules = mixed("kubernetes.io/aws-ebs")
+    world = running(rules, ON_NODE)._replace(at=0)
+    world = world._replace(nodes=tuple(it._replace(in_tree=Hold.UNNOTICED) for it in world.nodes))
+    events = [it for it in progress(rules, world) if it.act is not Act.LOOK]
+    assert [(it.act, it.node) for it in events] == [
+        (Act.NOTICE, OFF_NODE),  # the disk is elsewhere
+        (Act.DETACH_ANEW, ON_NODE),
+    ]
+    [noticed, anew] = events
+    assert noticed.world.nodes[OFF_NODE].in_tree is Hold.FREE
+    assert anew.world.nodes[ON_NODE].in_tree is Hold.LETTING_GO
+    assert anew.yanks
+    # It takes half an hour, and by then the pod runs.
+    waiting = world.nodes[ON_NODE]._replace(pod=Pod.WAITING)
+    early = world._replace(nodes=(world.nodes[OFF_NODE], waiting))
+    assert of(rules, early, Act.DETACH_ANEW) == []
+
+
 def test_without_its_attacher_a_driver_attaches_nothing() -> None:
     """A VolumeAttachment is a wish; kubernetes-csi/external-attacher carries it out."""
     gate = LIVES[DISK].migration_gate

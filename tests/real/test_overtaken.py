@@ -12,15 +12,11 @@ import pytest
 from tests.real import records, stories
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.controlplane import ControlPlane
-from tests.real.ground.processes import wait_for
 from tests.real.stories import OFF, ON, Stage, Story, look
 
 TIMES_OUT = 36 * 60
 """Seconds. So long at most the in-tree plugin waits for the end of a detach."""
-LOOKS_AGAIN = 10 * 60
-"""Seconds. It looks after 1, 2, 4, 8, … s: that may take as long again as it has waited."""
 BACK = "overtaken: the pod goes back to the node that is off"
-LOOKS = "overtaken: the pod waits on the node that is off until the plugin looks again"
 FORGOTTEN = "overtaken: the controller restarts before the detach times out"
 LATER = "overtaken: the pod goes back to its first node, which is on by now"
 _numbers = count()
@@ -30,7 +26,7 @@ _numbers = count()
 def stage(old: ControlPlane, cloud: Cloud, ground: Path) -> Iterator[Stage]:
     steps = {
         order["order"]: order["steps"]
-        for name in ("overtaken", "overtaken-ends", "overtaken-long")
+        for name in ("overtaken", "overtaken-long")
         for order in records.expected(f"{name}/{old.version}").get("orders", [])
     }
     with stories.stage(old, cloud, ground / f"overtaken-{next(_numbers)}", steps) as stage:
@@ -65,16 +61,6 @@ def test_it_keeps_the_disk_from_being_attached_in_tree(stage: Stage) -> None:
     stage.controller(ON)
     look("controller restarted", story, forgotten)
     check("overtaken", stage)
-
-
-@pytest.mark.long
-def test_it_ends_when_the_plugin_looks_again(stage: Stage) -> None:
-    story = overtaken(stage, LOOKS)
-    story.start(stage.nodes[0])
-    look("pod moved back to the node that is off", story)
-    wait_for(lambda: story.pod == "Running", "the plugin to look again", LOOKS_AGAIN)
-    look("the plugin has looked again", story)
-    check("overtaken-ends", stage)
 
 
 @pytest.mark.long

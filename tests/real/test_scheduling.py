@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import count, product
 
 import pytest
@@ -11,6 +12,7 @@ from tests.real.ground.api import Api, Object
 from tests.real.ground.controlplane import ControlPlane
 from tests.real.ground.processes import wait_for
 from tests.real.ground.volumes import pod_object
+from tests.real.stories import SEEN_BY_NOW
 
 ROOM = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 _numbers = count()
@@ -27,8 +29,12 @@ def node(api: Api, **spec: object) -> str:
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     status = {"conditions": [ready], "capacity": ROOM, "allocatable": ROOM}
     api.create_status({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}, status)
+    # Each node begins with a taint, which goes once a controller has seen that it is ready.
+    wait_for(lambda: not api.get("Node", name)["spec"].get("taints"), f"{name} to be ready")
     if spec:
         api.patch("Node", name, {"spec": spec})
+        wait_for(lambda: api.get("Node", name)["spec"].get("taints"), f"{name} to have its taint")
+    time.sleep(SEEN_BY_NOW)
     return name
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from replant.core.routing.dangling import attach_may_detach, driver_attach_detaches
+from replant.errors import TranslationError
 from replant.gates.plugins import BASE_GATE, LIVES
 from replant.gates.settings import effective
 from replant.gates.versions import Version
@@ -277,3 +278,21 @@ def test_why_nobody_expands(plugin: str) -> None:
         if it.registered and not facts["expands"]:
             rule = "not-expandable"
         assert expand(volume, it.process).rule == f"expand.{'redirected' if it.redirects else rule}"
+
+
+def test_what_is_read_of_a_volume() -> None:
+    """PersistentVolume of k8s.io/api, and the annotations of pv_controller.go."""
+    source = {"driver": "disk.csi.azure.com", "volumeHandle": "disk"}
+    pv = {"metadata": {"name": "v"}, "spec": {"csi": source}}
+    azure = "kubernetes.io/azure-disk"
+    assert VolumeView.of(pv) == VolumeView(azure, source["driver"], True, False)
+    by = {"pv.kubernetes.io/provisioned-by": azure, "pv.kubernetes.io/migrated-to": "d"}
+    marked = {"metadata": {"name": "v", "annotations": by}, "spec": {"csi": source}}
+    assert VolumeView.of(marked) == VolumeView(azure, source["driver"], True, True, azure, "d")
+    other = {"metadata": {"name": "v"}, "spec": {"csi": {**source, "driver": "d.example.org"}}}
+    assert VolumeView.of(other) == VolumeView("", "d.example.org", True, False)
+    in_tree = {"metadata": {"name": "v"}, "spec": {"azureDisk": {"diskName": "d", "diskURI": "u"}}}
+    assert VolumeView.of(in_tree) == VolumeView(azure, source["driver"], False, False)
+    for spec in ({"nfs": {"server": "s", "path": "/"}}, {"csi": {}}):
+        with pytest.raises(TranslationError):
+            VolumeView.of({"metadata": {"name": "v"}, "spec": spec})

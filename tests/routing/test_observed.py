@@ -13,6 +13,7 @@ from replant.routing import (
     NodeView,
     Process,
     Side,
+    VolumeView,
     attach,
     delete,
     expand,
@@ -21,9 +22,17 @@ from replant.routing import (
     provisioner_annotations,
     resizer,
 )
-from tests.routing.worlds import AWS, EBS, PLUGINS, in_tree
+from tests.routing.worlds import AWS, EBS, PLUGINS
 
 OBSERVED = Path(__file__).parents[1] / "real" / "observed"
+
+
+def stored(*, provisioned: bool) -> VolumeView:
+    """The volume as it was made for the record."""
+    annotations = {"annotations": {"pv.kubernetes.io/provisioned-by": AWS}} if provisioned else {}
+    source = {"volumeID": "aws://us-east-1a/vol-0123456789abcdef0", "fsType": "ext4"}
+    meta = {"name": "trial", **annotations}
+    return VolumeView.of({"metadata": meta, "spec": {"awsElasticBlockStore": source}})
 
 
 def rows(pattern: str, key: str = "rows") -> list[Any]:
@@ -43,7 +52,7 @@ def test_who_attaches(version: Version, row: dict[str, Any]) -> None:
         migrated=frozenset({AWS} if row["annotated"] else ()),
         drivers=frozenset({EBS} if row["driverListed"] else ()),
     )
-    found = attach(in_tree(), Process(version, row["kcmGates"]), node)
+    found = attach(stored(provisioned=False), Process(version, row["kcmGates"]), node)
     assert found.served_by == row["servedBy"]
     waiting = any(it.endswith("waiting") for it in row["seen"]["volumeAttachments"])
     assert ("it waits" in found.reason) is waiting
@@ -52,7 +61,7 @@ def test_who_attaches(version: Version, row: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("version", "row"), rows("claims/*.json"))
 def test_who_serves_claims_and_what_is_written(version: Version, row: dict[str, Any]) -> None:
     controller = Process(version, row["kcmGates"])
-    volume = in_tree(provisioned=row["volume"] != "made by hand")
+    volume = stored(provisioned=row["volume"] != "made by hand")
     seen, served_by = row["seen"]["annotations"], row["servedBy"]
     mark = migrated_to(volume, controller)
     marked = {"pv.kubernetes.io/migrated-to": mark} if mark else {}
