@@ -239,12 +239,16 @@ def test_the_plugin_of_ebs_waits_until_its_detach_times_out() -> None:
 
 
 def test_without_its_attacher_a_driver_attaches_nothing() -> None:
-    """A VolumeAttachment is a wish; kubernetes-csi/external-attacher carries it out."""
+    """A VolumeAttachment is a wish; kubernetes-csi/external-attacher carries it out, and asks the
+    CSINode for the name by which the driver knows the node."""
     gate = LIVES[DISK].migration_gate
     making = Making(SEEN, DISK)
     course = making.course({gate: True}, (making.group("on", {gate: True}),), driver=False)
     rules = Rules(course, (0,))
     assert list(progress(rules, happens(rules, rules.start, (Act.BIND, 0)))) == []
+    absent = mixed(DISK, driver=False)
+    world = happens(absent, running(absent, OFF_NODE), (Act.BIND, ON_NODE))
+    assert list(progress(absent, world)) == []
 
 
 @pytest.mark.parametrize(

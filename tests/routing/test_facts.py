@@ -127,7 +127,9 @@ def test_who_mounts_and_unmounts(plugin: str) -> None:
         view = NodeView(csi_node=True, drivers=frozenset({volume.driver} if driver else ()))
         in_tree = Side.IN_TREE if it.registered else Side.NOBODY
         csi = Side.CSI if driver else Side.NOBODY
-        assert mount(volume, it.process, view).served_by is (csi if it.redirects else in_tree)
+        found = mount(volume, it.process, view)
+        assert found.served_by is (csi if it.redirects else in_tree)
+        assert found.rule.startswith("mount.redirected" if it.redirects else "mount.in-tree")
         assert unmount(volume, it.process, view, Side.IN_TREE).served_by is in_tree
         assert unmount(volume, it.process, view, Side.CSI).served_by is csi
         assert unmount(volume, it.process, view, Side.NOBODY).served_by is Side.NOBODY
@@ -293,6 +295,7 @@ def test_what_is_read_of_a_volume() -> None:
     assert VolumeView.of(other) == VolumeView("", "d.example.org", True, False)
     in_tree = {"metadata": {"name": "v"}, "spec": {"azureDisk": {"diskName": "d", "diskURI": "u"}}}
     assert VolumeView.of(in_tree) == VolumeView(azure, source["driver"], False, False)
-    for spec in ({"nfs": {"server": "s", "path": "/"}}, {"csi": {}}):
+    unknown: tuple[dict[str, Any], ...] = ({"nfs": {"server": "s", "path": "/"}}, {"csi": {}})
+    for spec in unknown:
         with pytest.raises(TranslationError):
             VolumeView.of({"metadata": {"name": "v"}, "spec": spec})
