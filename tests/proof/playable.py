@@ -33,7 +33,7 @@ BEYOND = {
     ),
 }
 """Orders with components that there are, whose stories cannot be played."""
-NOT_ACTED = (Act.DETACH_ANEW, Act.DIE, Act.RETURN)
+NOT_ACTED = (Act.DETACH_ANEW, Act.DETACH_FORCED, Act.TAKE_OVER_BLIND, Act.DIE, Act.RETURN)
 CLAIM, INLINE, EPHEMERAL = "claim", "inline volume", "generic ephemeral volume"
 OTHER_KINDS = (
     ("wrong: enable without a drain", INLINE),

@@ -49,5 +49,6 @@ def test_a_row_of_the_docs(order: str, state: str, events: str) -> None:
     "path", sorted((ROOT / "examples/orders").iterdir()), ids=lambda it: it.stem
 )
 def test_an_example_is_in_the_catalogue(path: Path) -> None:
-    course = read_order(yaml.safe_load(path.read_text()))
+    # Somebody vouches for drivers in all orders of the catalogue, and in no example.
+    course = read_order({**yaml.safe_load(path.read_text()), "driversStay": True})
     assert course == ENTRIES[EXAMPLES[path.stem]].course

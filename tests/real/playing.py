@@ -43,6 +43,7 @@ LAST = 20
 """So many last looks at what a controller takes away and puts back."""
 NOTHING_REAL = {
     Act.GIVE,  # its replicas are restarted when another one leads
+    Act.SEE_EMPTY,
     Act.TAINT,
     Act.TAINT_JOINED,
     Act.UNTAINT,
