@@ -150,7 +150,7 @@ def test_the_real_kubelet(stage: Stage, cloud: Cloud, ground: Path) -> None:
         assert pod["status"]["containerStatuses"][0]["state"].keys() == {"running"}
         calls = [it for it in cloud.calls(volume.disk) if it["time"] > deleted]
         for it in calls:
-            print(f"{it['time'] - deleted:.2f} s: {it}")  # noqa: T201
+            print(f"{it['action']} {it['time'] - deleted:.1f} s after the deletion")  # noqa: T201
         detaches = [it for it in calls if it["action"] == "DetachVolume"]
         assert [by_plugin(it) for it in detaches] == [True]
         for name in ("first", "second"):
