@@ -12,4 +12,5 @@ nodes        light nodes, played as a kubelet would write them
 machine      the real node: containerd, kubelet, and the one image (image) that its pods run
 hooks        a user's command that switches gates, and the test at its other end
 drivers      the CSI driver and its attacher, from ../csi
+webhook      an admission webhook that lets nobody create PersistentVolumes
 """
