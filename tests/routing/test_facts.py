@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -30,9 +31,11 @@ from replant.routing import (
     delete,
     detach,
     expand,
+    migrated_to,
     mount,
     provision,
     provisioner_annotations,
+    resizer,
     unmount,
 )
 from replant.translate import driver_of
@@ -202,6 +205,7 @@ def test_a_native_volume_is_never_translated(plugin: str) -> None:
                 assert attached.served_by is Side.CSI
                 assert attached.rule == "attach.native" + absent * (not driver)
         assert expand(volume, it.process).rule == "expand.native"
+        assert resizer(volume, it.process) == ""
         assert count(volume, it.process, BARE).served_by is Side.CSI
     if not volume.attachable:
         with pytest.raises(ValueError, match="need no attach"):
@@ -259,6 +263,7 @@ def test_who_is_asked_to_delete(plugin: str) -> None:
             assert rule(native=False, by=other) == f"delete.in-tree{there}"
         marked = VolumeView(plugin, driver, False, False, migrated_to="disk.example.org")
         assert delete(marked, process).rule == "delete.marked"
+        assert migrated_to(replace(marked, migrated_to=""), process) is None
 
 
 @pytest.mark.parametrize("version", READ, ids=str)

@@ -17,6 +17,7 @@ from replant.routing import (
     attach,
     delete,
     expand,
+    marks,
     migrated_to,
     provision,
     provisioner_annotations,
@@ -65,6 +66,14 @@ def test_who_serves_claims_and_what_is_written(version: Version, row: dict[str, 
     seen, served_by = row["seen"]["annotations"], row["servedBy"]
     mark = migrated_to(volume, controller)
     marked = {"pv.kubernetes.io/migrated-to": mark} if mark else {}
+    written = marks(volume, controller)
+    if row["operation"] in ("mark", "delete"):
+        assert {key: it for key, it in written.items() if key.endswith("migrated-to")} == seen
+    kind = "storage-resizer" if row["operation"] == "expand" else "storage-provisioner"
+    if row["operation"] in ("provision", "expand"):
+        assert {key: it for key, it in written.items() if key.endswith(kind)} == seen
+    if row["volume"] == "made by hand":
+        assert not any(key.endswith("storage-provisioner") for key in written)
     match row["operation"]:
         case "provision":
             assert provision(AWS, controller).served_by == served_by
