@@ -38,7 +38,7 @@ CLAIM, INLINE, EPHEMERAL = "claim", "inline volume", "generic ephemeral volume"
 OTHER_KINDS = (
     ("wrong: enable without a drain", INLINE),
     ("wrong: enable without a drain", EPHEMERAL),
-    ("wrong: disable, and pods go anywhere", INLINE),
+    ("closed: disable", INLINE),
 )
 """Orders that are played with another kind of volume too."""
 KEPT = (Act.TAINT, Act.TAINT_JOINED, Act.UNTAINT, Act.TOLERATE)
