@@ -13,7 +13,8 @@ from tests.real.ground.controlplane import ControlPlane
 LONGEST_FIRST = (
     "test_mixed", "test_apply", "test_orders", "test_convert", "test_controllers", "test_kubeadm",
     "test_drivers", "test_kubectl", "test_rollouts", "test_plan", "test_gardener", "test_leading",
-    "test_dangling", "test_counterexamples", "test_away", "test_cordons", "test_joined", "test_forgotten",
+    "test_dangling", "test_counterexamples", "test_away", "test_cordons", "test_joined",
+    "test_forgotten",
 )  # fmt: skip
 HANGS_AFTER = 900
 """Seconds. The longest test takes three minutes on a quiet machine."""
