@@ -22,6 +22,7 @@ from replant.gates.plugins import BASE_GATE, LIVES
 from replant.gates.settings import effective
 from replant.gates.versions import Version
 from replant.routing import (
+    RULES,
     NodeView,
     Process,
     Side,
@@ -304,3 +305,10 @@ def test_what_is_read_of_a_volume() -> None:
     for spec in unknown:
         with pytest.raises(TranslationError):
             VolumeView.of({"metadata": {"name": "v"}, "spec": spec})
+
+
+def test_who_serves_a_native_volume() -> None:
+    """findDeletablePlugin of pv_controller.go: who is left to it, and who cannot."""
+    by_driver = ("delete.marked", "delete.external", "delete.native-by-hand", "expand.native")
+    assert {RULES[it].served_by for it in by_driver} == {Side.CSI}
+    assert RULES["delete.native-by-plugin"].served_by is Side.NOBODY
