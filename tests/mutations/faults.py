@@ -116,9 +116,9 @@ FAULTS = (
     ),
     Fault(
         "hot-swap-of-in-tree-attachment",
-        "plan/verdicts.py",
-        old="if in_tree in self._held.get(node, frozenset()):",
-        new="if in_tree in self._held:",
+        "core/convert/conditions.py",
+        old="if in_tree in place.volumes:",
+        new="if in_tree == place.volumes:",
         why="A volume that the in-tree plugin has attached would be replaced under its pod.",
         tests=("tests/plan",),
     ),

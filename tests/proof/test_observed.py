@@ -362,7 +362,7 @@ SCHEDULED = [
     pytest.param(row, id=f"{version}-{number}")
     for version in (OLD, NEW)
     for number, row in enumerate(read(f"scheduling/{version}.json")["rows"])
-    if row["podTolerates"] in TOLERATED
+    if row["podTolerates"] in TOLERATED and row["node"] != "unschedulable"
 ]
 
 
@@ -370,14 +370,29 @@ SCHEDULED = [
 def test_a_pod_is_bound_where_it_was(row: dict[str, str]) -> None:
     """The taint is that of a node that is on."""
     world = on(0)(RULES.start._replace(at=DONE))
-    node = world.nodes[0]._replace(cordoned=row["node"] == "unschedulable")
     world = world._replace(
-        nodes=(node, world.nodes[1]),
-        tainted=row["node"] == "a taint",
-        tolerated=TOLERATED[row["podTolerates"]],
+        tainted=row["node"] == "a taint", tolerated=TOLERATED[row["podTolerates"]]
     )
-    bound = [it for it in may_happen(RULES, world) if (it.act, it.node) == (Act.BIND, 0)]
-    assert bool(bound) is (row["pod"] == "comes")
+    assert may_bind(RULES, world) is (row["pod"] == "comes")
+
+
+def may_bind(rules: Rules, world: World) -> bool:
+    return any((it.act, it.node) == (Act.BIND, 0) for it in may_happen(rules, world))
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_a_cordon_keeps_away_what_does_not_tolerate_it(version: Version) -> None:
+    """The model knows a taint that no pod tolerates, and a cordon that some pod may tolerate."""
+    rows = read(f"scheduling/{version}.json")["rows"]
+    came = {
+        it["podTolerates"] for it in rows if (it["node"], it["pod"]) == ("unschedulable", "comes")
+    }
+    assert came == {"unschedulable"}
+    node = RULES.start.nodes[0]._replace(cordoned=True)
+    cordoned = RULES.start._replace(nodes=(node, RULES.start.nodes[1]))
+    assert may_bind(RULES, cordoned._replace(at=DONE))
+    closed = AWS.course(OFF, (AWS.group("n", OFF),), AWS.nodes(ON, "n"))
+    assert not may_bind(Rules(closed, (0, 0)), cordoned)
 
 
 PROVISIONED = [

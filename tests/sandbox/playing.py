@@ -250,12 +250,13 @@ def _restart(story: Story) -> None:
 
 FIRST: dict[str, list[Do]] = {
     "all off": [_start("one")],
-    "all on": [_controller(ON), _kubelet("one", ON), _start("one")],
+    "all on": [_controller(ON), _kubelet("one", ON), _kubelet("other", ON), _start("one")],
     "pod started on the node that is on": [_kubelet("one", ON), _start("one")],
     "pod started on the node that is off": [_controller(UNREGISTERED), _start("one")],
 }
 THEN: dict[str, list[Do]] = {
     "controller on": [_controller(ON)],
+    "controller on, pod gone": [_controller(ON)],
     "controller off": [_controller(OFF)],
     "controller on, plugin unregistered": [_controller(UNREGISTERED)],
     "controller restarted": [_restart],
