@@ -7,6 +7,7 @@ real kubelet and a container too.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -25,6 +26,7 @@ from tests.real.ground.volumes import Volume, new_volume, pod_object
 from tests.real.stories import OFF, ON, Stage
 from tests.real.test_node import WRITES, real_node, registered
 
+STAGES = itertools.count()
 ENDS_AFTER = 45
 """Seconds. In 1.24 the attach/detach controller asks to attach within the first 20 of them."""
 KINDS = {"csi": ON, "in-tree": OFF}
@@ -32,7 +34,7 @@ KINDS = {"csi": ON, "in-tree": OFF}
 
 @pytest.fixture
 def stage(old: ControlPlane, cloud: Cloud, ground: Path) -> Iterator[Stage]:
-    with stories.stage(old, cloud, ground / "dangling") as stage:
+    with stories.stage(old, cloud, ground / f"dangling-{next(STAGES)}") as stage:
         yield stage
 
 

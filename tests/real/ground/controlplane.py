@@ -15,6 +15,8 @@ from tests.real.ground import programs
 from tests.real.ground.api import Api, Object, Refused
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.processes import (
+    IN_USE,
+    Died,
     Kept,
     Process,
     Stoppable,
@@ -221,10 +223,24 @@ class ControlPlane(Stoppable):
         return name in self._parts
 
     def restart_api_server(self) -> None:
-        """Start it where it was, once it was killed: everybody knows that address."""
+        """Start it where it was, once it was killed: everybody knows that address.
+
+        While nobody listens there, a client that connects to the port may be given it as its own,
+        and keep it for a moment.
+        """
         port = urlsplit(self._server).port or 0
-        self._parts["kube-apiserver"] = process = self._api_server(port)
-        process.wait_until(self.api.ready)
+
+        def is_started() -> bool:
+            self._parts["kube-apiserver"] = process = self._api_server(port)
+            try:
+                process.wait_until(self.api.ready)
+            except Died as died:
+                if IN_USE not in str(died):
+                    raise
+                return False
+            return True
+
+        wait_for(is_started, "the port of the API server to be free")
 
     def log(self, name: str) -> str:
         """What a part has written so far, over all its starts."""
