@@ -94,7 +94,8 @@ def test_the_api_server_is_away_while_nodes_are_rolled(cluster: Cluster) -> None
 
 
 def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
-    with watched(cluster):
+    """A pod that has to move when it is stopped waits until it is undone: docs/apply.md."""
+    with watched(cluster, A_DETACH + 2 * OUTAGE):
         run = cluster.apply(cluster.plan("enable"))
         run.until_said(ONE_DONE)
         run.interrupt()
@@ -102,7 +103,6 @@ def test_an_enable_that_was_stopped_is_undone(cluster: Cluster) -> None:
         assert code == RESUMABLE, run.said
         assert "Go back with: replant apply --undo" in run.said
         assert cluster.gates_of(CONTROLLER)[GATE] is True
-    with watched(cluster):
         assert cluster.undo().done()["state"] == "undone"
     is_switched(cluster, on=False)
 

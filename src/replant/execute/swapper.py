@@ -123,7 +123,8 @@ class _Way:
             try:
                 if not await self._does(move):
                     return move
-                failures = 0
+                if self._conditions is None:  # what was only looked at may still be refused
+                    failures = 0
             except (Conflict, Missing, Uncertain):
                 failures += 1
                 self._conditions = None
