@@ -12,14 +12,13 @@ from tests.real.ground import programs
 from tests.real.ground.cloud import Cloud
 from tests.real.ground.processes import settled
 
+pytestmark = pytest.mark.long
 CALM = 20.0
 """Seconds after which nothing that somebody did goes on having consequences."""
 
 
 @pytest.mark.parametrize("version", ["old", "new"])
-@pytest.mark.parametrize(
-    "seconds", [30, pytest.param(300, marks=pytest.mark.long)], ids=lambda it: f"{it}s"
-)
+@pytest.mark.parametrize("seconds", [30, 300], ids=lambda it: f"{it}s")
 def test_no_volume_comes_to_harm(cloud: Cloud, ground: Path, version: str, seconds: int) -> None:
     programs_version = {"old": programs.OLD, "new": programs.newest()}[version]
     seed = time.time_ns() % 10**6
