@@ -107,10 +107,10 @@ def _sum(pod: Object, what: str) -> _Amounts:
             before = total.get(name, Fraction(0))
             more = _number(said)
             total[name] = max(before, more) if kind == "init container" else before + more
-    return {name: written(it) for name, it in total.items()}
+    return {name: quantity_text(it) for name, it in total.items()}
 
 
-def written(number: Fraction) -> str:
+def quantity_text(number: Fraction) -> str:
     """A sum as a quantity: in powers of 1,024 where it has any, whole, or in thousandths."""
     if number.denominator != 1:
         return f"{int(number * 1000)}m"

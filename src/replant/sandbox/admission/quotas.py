@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from replant.inventory.quantities import exact
 from replant.objects import Object
-from replant.sandbox.admission.limit_ranges import written
+from replant.sandbox.admission.limit_ranges import quantity_text
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
 _MUST_BE_SAID = {
@@ -125,4 +125,4 @@ def _number(quantity: str) -> Fraction:
 
 
 def _listed(keys: list[str], amounts: Usage) -> str:
-    return ",".join(f"{it}={written(amounts[it])}" for it in keys)
+    return ",".join(f"{it}={quantity_text(amounts[it])}" for it in keys)
